@@ -15,8 +15,6 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
 
 from tests.fakes import Script
 from tests.server.serving import BY_ITSELF, Client, Serving, serving, to_wire
@@ -84,27 +82,6 @@ def answered(server: Serving, method: str, target: str, headers: dict[str, str])
     for own in ("date", "server", "connection"):
         fields.pop(own, None)
     return answer.status, body, fields
-
-
-@pytest.mark.parametrize(("method", "target", "headers"), REQUESTS)
-def test_requests_are_answered_alike(
-    both: tuple[Serving, Serving], method: str, target: str, headers: dict[str, str]
-) -> None:
-    plain, other = (answered(server, method, target, headers) for server in both)
-    assert other == plain
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [({"Origin": "https://evil.example"}, 403), ({"X-Forwarded-For": "192.0.2.1"}, 403)],
-)
-def test_who_may_not_connect_is_told_before_the_socket(
-    both: tuple[Serving, Serving], headers: dict[str, str], status: int
-) -> None:
-    for server in both:
-        with pytest.raises(InvalidStatus) as caught:
-            connect(server.url, additional_headers=headers)
-        assert caught.value.response.status_code == status
 
 
 def test_questions_are_answered(both: tuple[Serving, Serving]) -> None:

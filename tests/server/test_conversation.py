@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.server.serving import (
     Client,
     Event,
     Serving,
-    free_port,
     kinds,
     serving,
     spoken_question,
@@ -129,18 +127,6 @@ def test_a_session_speaks_in_the_voice_that_it_asks_for_and_may_ask_for_another(
     assert lengths["de, then en-us"] == pytest.approx(lengths[""], rel=0.03)
 
 
-def test_a_language_that_the_recogniser_does_not_know_is_refused(client: Client) -> None:
-    def spoken_in(language: str | None) -> dict[str, object]:
-        return {"input": {"transcription": {"language": language}}}
-
-    wrong = refused(client, audio=spoken_in("fr"))
-    assert wrong["param"] == "session.audio.input.transcription.language"
-    assert "'fr'" in wrong["message"] and "it knows en" in wrong["message"]
-    for language in ("en", None):
-        told = updated(client, audio=spoken_in(language))["audio"]["input"]["transcription"]
-        assert (told["language"], told["model"]) == (language, "whisper starter")
-
-
 def test_a_spoken_question_is_answered_in_the_documented_order(
     client: Client, speech: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,26 +192,6 @@ def test_a_response_that_would_be_too_long_is_spoken_as_far_as_it_is_written(
     assert "Paris" in whole["output"][0]["content"][0]["transcript"]
 
 
-def test_silence_is_not_committed_where_the_server_finds_the_turns(client: Client) -> None:
-    client.append(bytes(9600))
-    client.send("input_audio_buffer.commit", event_id="mine")
-    error = client.wait("error")["error"]
-    assert (error["event_id"], error["code"]) == ("mine", "input_audio_buffer_commit_empty")
-
-
-def test_words_without_silence_behind_them_are_committed_where_the_server_finds_the_turns(
-    client: Client, speech: dict[str, bytes]
-) -> None:
-    client.update(**TRANSCRIBED)
-    client.append(speech[CAPITAL])
-    client.send("input_audio_buffer.commit")
-    client.wait("input_audio_buffer.committed")
-    said = client.wait("conversation.item.input_audio_transcription.completed")
-    assert said["transcript"] == CAPITAL
-    assert "Paris" in json.dumps(client.wait("response.done")["response"])
-    assert not client.all("error")
-
-
 def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(
     client: Client, speech: dict[str, bytes]
 ) -> None:
@@ -280,46 +246,11 @@ def test_what_is_cleared_has_never_been_said(client: Client, speech: dict[str, b
     assert said["transcript"] == CAPITAL
 
 
-def test_what_is_cleared_while_it_is_said_is_no_turn(
-    client: Client, speech: dict[str, bytes]
-) -> None:
-    client.update(**TRANSCRIBED)
-    client.append(speech[LONG][: 2 * RATE])
-    client.wait("input_audio_buffer.speech_started")
-    client.send("input_audio_buffer.clear")
-    client.wait("input_audio_buffer.cleared")
-    client.say(silence(0.5) + speech[CAPITAL])
-    done = client.wait("response.done")["response"]
-    assert "Paris" in done["output"][0]["content"][0]["transcript"]
-    said = client.all("conversation.item.input_audio_transcription.completed")
-    # The detector may take what its network remembers for a sound, in which there are no words.
-    assert [one["transcript"] for one in said if one["transcript"]] == [CAPITAL]
-
-
 def test_a_written_question_is_answered_in_writing_where_that_is_asked_for(client: Client) -> None:
     client.update(output_modalities=["text"])
     done = client.write(CAPITAL)
     assert "Paris" in done["output"][0]["content"][0]["text"]
     assert not client.all("response.output_audio.delta")
-
-
-@pytest.mark.parametrize("pause_s", [0.1, 0.4, 0.8])
-def test_a_question_that_is_written_while_a_spoken_one_waits_is_answered_too(
-    client: Client, speech: dict[str, bytes], pause_s: float
-) -> None:
-    client.say(speech[CAPITAL], pause_s=pause_s)
-    client.create("What is 7 times 8?")
-    client.send("response.create")
-    client.say(silence(2.0))
-    until(lambda: len(client.all("response.done")) + len(client.all("error")) == 2)
-    replies = [json.dumps(one["response"]) for one in client.all("response.done")]
-    busy = [one["error"]["code"] for one in client.all("error")]
-    if busy:  # the first response had begun
-        assert busy == ["conversation_already_has_active_response"]
-        client.send("response.create")
-        until(lambda: len(client.all("response.done")) == 2)
-        replies = [json.dumps(one["response"]) for one in client.all("response.done")]
-    assert "Paris" in replies[0] and "56" in replies[1]
 
 
 def test_a_function_of_the_client_is_called_and_its_result_is_spoken(client: Client) -> None:
@@ -382,27 +313,6 @@ def test_a_response_can_be_cancelled_and_truncated_beyond_its_end(client: Client
     assert "Paris" in client.write(CAPITAL)["output"][0]["content"][0]["transcript"]
 
 
-@pytest.mark.parametrize(
-    ("message", "param"),
-    [
-        ("{", None),
-        ('{"type": "nonsense"}', "type"),
-        ('{"type": "input_audio_buffer.append", "audio": "!"}', "audio"),
-        ('{"type": "session.update", "session": {"type": "realtime", "audio": {"output": '
-         '{"speed": NaN}}}}', None),
-        (b"odd", None),
-    ],
-)  # fmt: skip
-def test_a_damaged_message_is_an_error_and_the_session_goes_on(
-    client: Client, message: str | bytes, param: str | None
-) -> None:
-    client.socket.send(message)
-    error = client.wait("error")["error"]
-    assert error["type"] == "invalid_request_error" and error["message"]
-    assert param is None or error["param"] == param
-    assert "Paris" in client.write(CAPITAL)["output"][0]["content"][0]["transcript"]
-
-
 def test_a_response_that_is_cancelled_at_any_moment_has_its_end(client: Client) -> None:
     for delay_s in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1):
         since = len(client.events)
@@ -416,24 +326,6 @@ def test_a_response_that_is_cancelled_at_any_moment_has_its_end(client: Client) 
         assert ended["status"] == ("completed" if early else "cancelled")
 
 
-def test_what_was_deleted_is_not_answered(client: Client) -> None:
-    client.create("What is 7 times 8?")
-    item = client.wait("conversation.item.added")["item"]["id"]
-    client.send("conversation.item.delete", item_id=item)
-    client.send("response.create")
-    for answer in client.wait("response.done")["response"]["output"]:
-        assert "56" not in str(answer["content"])
-    assert "Paris" in str(client.write(CAPITAL)["output"])
-
-
-@pytest.mark.parametrize("blank", ["", " \n\t"])
-def test_a_text_without_a_word_is_answered_like_silence(client: Client, blank: str) -> None:
-    client.create(blank)
-    client.send("response.create")
-    assert client.wait("response.done")["response"]["status"] == "completed"
-    assert "Paris" in str(client.write(CAPITAL)["output"])
-
-
 def message(role: str, text: str, **place: object) -> tuple[str, dict[str, object]]:
     kind = "output_text" if role == "assistant" else "input_text"
     item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
@@ -441,54 +333,6 @@ def message(role: str, text: str, **place: object) -> tuple[str, dict[str, objec
 
 
 ASK: tuple[str, dict[str, object]] = ("response.create", {})
-NOTE = {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "x"}]}
-WHATEVER = {
-    "a greeting": ([("response.create", {"response": {"instructions": "Say hello."}})], ""),
-    "a note of the system alone": ([message("system", "Say hello to the user."), ASK], ""),
-    "a question in such a note": ([message("system", CAPITAL), ASK], "Paris"),
-    "an assistant that spoke first": ([message("assistant", "Good morning."), ASK], ""),
-    "a question put at the beginning of nothing": (
-        [message("user", CAPITAL, previous_item_id="root"), ASK],
-        "Paris",
-    ),
-    "a question behind an item that is named": (
-        [
-            ("conversation.item.create", {"item": {**NOTE, "id": "a"}}),
-            message("user", CAPITAL, previous_item_id="a"),
-            ASK,
-        ],
-        "Paris",
-    ),
-    "a question before a note": (
-        [message("user", CAPITAL), message("system", "Be brief.", previous_item_id=None), ASK],
-        "Paris",
-    ),
-    "the same once more": ([message("user", CAPITAL), ASK, ASK], ""),
-}
-"""Conversations that a client asks a response to, and what the last of them says."""
-
-
-@pytest.mark.parametrize("sent", WHATEVER)
-def test_a_response_answers_whatever_the_conversation_is(client: Client, sent: str) -> None:
-    events, says = WHATEVER[sent]
-    client.update(output_modalities=["text"])
-    for kind, fields in events:
-        since = len(client.events)
-        client.send(kind, **fields)
-        if kind == "response.create":
-            done = client.wait("response.done", since=since)["response"]
-            assert done["status"] == "completed" and says in str(done["output"])
-    assert not client.all("error")
-
-
-def test_an_answer_that_was_deleted_is_given_again(client: Client) -> None:
-    (answer,) = client.write(CAPITAL)["output"]
-    client.send("conversation.item.delete", item_id=answer["id"])
-    client.wait("conversation.item.deleted")
-    since = len(client.events)
-    client.send("response.create")
-    done = client.wait("response.done", since=since)["response"]
-    assert "Paris" in str(done["output"])
 
 
 @pytest.mark.parametrize("order", ["truncate", "truncate, cancel", "cancel, truncate"])
@@ -538,51 +382,6 @@ def test_what_leaves_no_room_for_what_is_said_is_refused_with_sizes(
     assert "Paris" in str(client.write(CAPITAL)["output"])
 
 
-def test_only_the_response_that_is_named_is_cancelled(client: Client) -> None:
-    first = client.write(CAPITAL)["id"]
-    client.create("How do I make pancakes?")
-    client.send("response.create")
-    since = len(client.events)
-    running = client.wait("response.created", since=since)["response"]["id"]
-    for wrong in (first, "resp_unknown", ""):
-        client.send("response.cancel", response_id=wrong, event_id=wrong or "empty")
-        error = client.wait("error", since=since)["error"]
-        assert error["code"] == "response_cancel_not_active" and error["param"] == "response_id"
-        since = len(client.events)
-    client.send("response.cancel", response_id=running)
-    done = client.wait("response.done", since=since)["response"]
-    assert (done["id"], done["status"]) == (running, "cancelled")
-
-
-def test_a_turn_without_audio_cannot_be_committed(client: Client) -> None:
-    client.update(**PUSHED)
-    for audio in (b"", silence(0.09)):
-        client.append(audio)
-        client.send("input_audio_buffer.commit", event_id="short")
-    client.append(silence(0.02))
-    client.send("input_audio_buffer.commit")
-    client.send("input_audio_buffer.commit", event_id="again")
-    client.wait("error", where=lambda one: one["error"]["event_id"] == "again")
-    codes = [one["error"]["code"] for one in client.all("error")]
-    assert codes == ["input_audio_buffer_commit_empty"] * 3
-    client.wait("input_audio_buffer.committed")
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        ("conversation.item.delete", {"item_id": "nobody's"}),  # refused by the conversation
-        ("response.create", {"response": {"audio": {"output": {"voice": "nosuch"}}}}),
-        ("response.cancel", {"nothing": 1}),  # by the parser
-    ],
-)
-def test_an_error_names_the_event_that_it_is_about(
-    client: Client, kind: str, fields: dict[str, object]
-) -> None:
-    client.send(kind, **fields, event_id="mine")
-    assert client.wait("error")["error"]["event_id"] == "mine"
-
-
 def test_sessions_do_not_hear_each_other(server: Serving, speech: dict[str, bytes]) -> None:
     with Client(server.url) as one, Client(server.url) as other:
         other.wait("session.created")
@@ -605,42 +404,6 @@ def test_audio_comes_as_frames_where_that_is_asked_for(
         position += (len(frame) - 28) // 2
     assert position > RATE // 2
     assert not client.all("response.output_audio.delta")
-
-
-def test_a_dropped_connection_is_taken_up_once_with_all_that_was_said(server: Serving) -> None:
-    with Client(server.url) as first:
-        first.update(voiceloop={"resume": True})
-        token = first.wait("voiceloop.session.token")["token"]
-        first.write("What is 7 times 8?")
-        first.drop()  # without a word
-    with Client(server.url) as second:
-        second.send("voiceloop.resume", token=token)
-        second.wait("voiceloop.session.resumed")
-        fresh = second.wait("voiceloop.session.token")["token"]
-        told = [event["item"]["role"] for event in second.all("conversation.item.added")]
-        assert told == ["user", "assistant"]
-        answer = second.write("And that plus one?")
-        assert answer["status"] == "completed"
-    with Client(server.url) as thief:
-        thief.send("voiceloop.resume", token="A" * 43)
-        assert thief.wait("error")["error"]["code"] == "resume_failed"
-        assert "Paris" in thief.write(CAPITAL)["output"][0]["content"][0]["transcript"]
-    assert fresh != token
-
-
-@pytest.mark.not_over("ray", why="Ray starts the servers, and has their output")
-def test_the_log_says_what_is_being_loaded_before_it_is(server: Serving) -> None:
-    first = json.loads(server.log.read_text().splitlines()[0])
-    assert first["message"] == "loading"
-    assert first["models"] == "whisper starter, llm starter, espeak"
-
-
-def test_the_server_ends_politely_and_says_so(tmp_path: Path) -> None:
-    with serving(tmp_path, port=free_port()) as server:
-        with Client(server.url) as client:
-            client.wait("session.created")
-            assert server.stop() == 0
-        assert client.socket.close_code == 1001
 
 
 def silence(seconds: float) -> bytes:

@@ -1,4 +1,4 @@
-"""The conversations of `test_conversation`, with a language model that another process serves."""
+"""Conversations with a language model that another process serves, and may cease to."""
 
 from __future__ import annotations
 
@@ -10,41 +10,8 @@ import pytest
 
 from tests.llm.remote.chatservers import Real, real
 from tests.server.serving import Client, Serving, serving, until
-from tests.server.test_conversation import (
-    CAPITAL,
-    LONG,
-    TRANSCRIBED,
-    client,
-    speech,
-    test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks,
-    test_a_function_of_the_client_is_called_and_its_result_is_spoken,
-    test_a_response_can_be_cancelled_and_truncated_beyond_its_end,
-    test_a_response_that_is_cancelled_at_any_moment_has_its_end,
-    test_a_response_that_would_be_too_long_is_spoken_as_far_as_it_is_written,
-    test_a_spoken_question_is_answered_in_the_documented_order,
-    test_a_written_question_is_answered_in_writing_where_that_is_asked_for,
-    test_sessions_do_not_hear_each_other,
-    test_speech_interrupts_a_response_and_what_was_not_heard_is_forgotten,
-    test_what_was_deleted_is_not_answered,
-    test_without_a_function_of_that_name_the_servers_own_tells_the_time,
-)
+from tests.server.test_conversation import CAPITAL, LONG, TRANSCRIBED
 from voiceloop.bundled import bundled
-
-__all__ = [
-    "client",
-    "speech",
-    "test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks",
-    "test_a_function_of_the_client_is_called_and_its_result_is_spoken",
-    "test_a_response_can_be_cancelled_and_truncated_beyond_its_end",
-    "test_a_response_that_is_cancelled_at_any_moment_has_its_end",
-    "test_a_response_that_would_be_too_long_is_spoken_as_far_as_it_is_written",
-    "test_a_spoken_question_is_answered_in_the_documented_order",
-    "test_a_written_question_is_answered_in_writing_where_that_is_asked_for",
-    "test_sessions_do_not_hear_each_other",
-    "test_speech_interrupts_a_response_and_what_was_not_heard_is_forgotten",
-    "test_what_was_deleted_is_not_answered",
-    "test_without_a_function_of_that_name_the_servers_own_tells_the_time",
-]
 
 pytestmark = pytest.mark.real
 

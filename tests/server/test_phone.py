@@ -134,12 +134,6 @@ def greet(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> None:
             continue
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(unprivileged: Path) -> None:
-    unprivileged.chmod(0o500)
-    with pytest.raises(ConfigError, match="cannot be written"):
-        kept_key(unprivileged / "phone")
-
-
 def test_the_address_is_one_of_this_machine() -> None:
     try:
         address = own_address()
@@ -208,19 +202,6 @@ def test_whoever_has_the_code_talks_and_nobody_else(tmp_path: Path) -> None:
     with phoned(tmp_path, port) as terminal:
         assert read(terminal.shown) == link
     assert {file.name: file.read_bytes() for file in kept.iterdir()} == made
-
-
-def test_a_key_and_a_certificate_of_ones_own_are_taken(tmp_path: Path) -> None:
-    own, port = tmp_path / "own", free_port()
-    pem = kept_certificate(own, (*NAMES, "laptop.example.net"), NOW)
-    keys = tmp_path / "keys"
-    keys.write_text(f"# mine\n{'m' * 20}\n{'n' * 20}\n")
-    keys.chmod(0o600)
-    more = ("--cert", str(pem), "--key", str(pem), "--api-key-file", str(keys))
-    with phoned(tmp_path, port, *more, "--allow-host", "laptop.example.net") as terminal:
-        assert read(terminal.shown) == f"https://laptop.example.net:{port}/#key={'m' * 20}"
-        assert ISSUER not in terminal.shown
-    assert not (tmp_path / "voiceloop").exists()
 
 
 def test_where_there_is_no_terminal_no_key_is_shown(tmp_path: Path) -> None:

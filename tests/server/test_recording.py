@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.server.serving import RATE, Client, serving, spoken_question, to_wire, until
-from voiceloop.audio.files import AudioFile
 from voiceloop.cli.main import main
 from voiceloop.recording.format import SETTINGS, SPEAKER
 from voiceloop.replay.command import Replay
-from voiceloop.replay.recorded import differences, reports, settings_for, shown
+from voiceloop.replay.recorded import differences, reports, settings_for
 from voiceloop.settings.flags import parse
-from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.real
 
@@ -70,14 +68,6 @@ def test_they_are_decided_as_before(recordings: list[Path]) -> None:
     assert {"Write", "Rewrite", "SettingsChanged", "Cancel"} <= written
 
 
-def test_one_that_was_cut_off_has_what_was_until_then(recordings: list[Path]) -> None:
-    result = shown(recordings[2])
-    assert "Paris" in "".join(one.text for _, one in result.shown if isinstance(one, TokenBurst))
-    assert not result.traces, "its turn had not ended"
-    with AudioFile(recordings[2] / SPEAKER) as file:
-        assert not file.info.warning
-
-
 def test_they_have_no_key(recordings: list[Path]) -> None:
     for file in (file for one in recordings for file in one.iterdir()):
         assert KEY.encode() not in file.read_bytes(), file
@@ -100,15 +90,6 @@ def test_a_spoken_one_is_held_again(
     differing = [line for line in lines if line.startswith("not as expected")]
     assert bool(status) == bool(differing)
     assert set(differing) <= {"not as expected: turn 1: reply"}
-
-
-def test_where_the_models_are_lacking_it_cannot_be_held_again(
-    recordings: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lacking = str(tmp_path / "no-model")
-    assert main(["replay", "--realtime", "--llm.target", lacking, str(recordings[0])]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if "loading" not in line]
-    assert lines[-2].startswith("voiceloop: ") and lines[-1].startswith("hint: ")
 
 
 def test_it_chooses_neither_code_nor_models_nor_servers(recordings: list[Path]) -> None:

@@ -12,7 +12,6 @@ from voiceloop.errors import ConfigError
 from voiceloop.server.replicas import (
     check_closed,
     check_names,
-    number,
     scale,
     stopping,
     wanted_replicas,
@@ -61,12 +60,6 @@ def test_the_number_of_replicas_is_fixed_or_follows_the_load() -> None:
 def test_numbers_that_cannot_be_are_told(replicas: str) -> None:
     with pytest.raises(ConfigError, match="replicas cannot be"):
         scale({"replicas": replicas}, "a:B")
-
-
-def test_other_numbers_that_cannot_be_are_told() -> None:
-    for text in ("some", "-1", "nan", "inf"):
-        with pytest.raises(ConfigError, match="gpus cannot be"):
-            number({"gpus": text}, "gpus", 0)
 
 
 def test_what_is_unknown_or_open_is_refused() -> None:

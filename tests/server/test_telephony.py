@@ -28,7 +28,6 @@ pytestmark = pytest.mark.real
 CAPITAL = "What is the capital of France?"
 LONG = "Why is the sky blue?"
 RATES = {"audio/pcm": 24_000, "audio/pcmu": 8_000, "audio/pcma": 8_000}
-BYTES_PER_MS = {"audio/pcm": 48, "audio/pcmu": 8, "audio/pcma": 8}
 TELEPHONES = ["audio/pcmu", "audio/pcma"]
 HEADER = struct.Struct("<24sI")
 
@@ -118,46 +117,6 @@ def test_a_caller_is_understood_and_answered_in_the_formats_of_each_way(
     assert 300 + speech_ms / 2 < stopped < 300 + speech_ms + 1500
 
 
-@pytest.mark.parametrize("kind", TELEPHONES)
-def test_what_is_cut_off_is_counted_in_milliseconds_of_the_format(
-    client: Client, kind: str
-) -> None:
-    client.update(**formats("audio/pcm", kind))
-    client.create(LONG)
-    client.send("response.create")
-    item = client.wait("response.output_audio.delta")["item_id"]
-    until(lambda: len(heard(client, item)) >= 8 * 1000)
-    client.send("response.cancel")
-    client.wait("response.done")
-    sent_ms = len(heard(client, item)) // 8
-    fields = {"item_id": item, "content_index": 0}
-    for asked, holds in ((10**6, sent_ms), (900, 900), (0, 0)):
-        since = len(client.events)
-        client.send("conversation.item.truncate", audio_end_ms=asked, **fields)
-        assert client.wait("conversation.item.truncated", since=since)["audio_end_ms"] == holds
-        if asked == 900:
-            client.send("conversation.item.retrieve", item_id=item)
-            (part,) = client.wait("conversation.item.retrieved")["item"]["content"]
-            assert 0 < len(part["transcript"]) < 40
-
-
-@pytest.mark.parametrize("kind", TELEPHONES)
-def test_binary_frames_count_the_samples_of_the_format(client: Client, kind: str) -> None:
-    client.update(**formats(kind, kind), voiceloop={"binary_audio": True, "clauses": True})
-    client.append(said(spoken_question(CAPITAL), kind) + quiet(kind, 1500), binary=True)
-    response = client.wait("response.done")["response"]
-    at = 0
-    for frame in client.frames:
-        item, start = HEADER.unpack(frame[: HEADER.size])
-        assert item.decode() == response["output"][0]["id"]
-        assert start == at
-        at += len(frame) - HEADER.size
-    assert at > 8 * 500
-    places = [one["audio_ms"] for one in client.all("voiceloop.output.clause")]
-    assert places[0] == 0 and all(0 <= place < at / 8 for place in places)
-    client.send("voiceloop.played", item_id=response["output"][0]["id"], audio_ms=at / 8)
-
-
 @pytest.mark.parametrize("kind", RATES)
 def test_a_tenth_of_a_second_is_the_shortest_turn_in_every_format(
     client: Client, kind: str
@@ -177,19 +136,6 @@ def test_a_tenth_of_a_second_is_the_shortest_turn_in_every_format(
     assert len(client.all("error")) == 1
 
 
-@pytest.mark.not_over("ray", why="a machine has one cluster at a time")
-@pytest.mark.parametrize("kind", RATES)
-def test_more_than_may_wait_is_counted_in_seconds_of_the_format(tmp_path: Path, kind: str) -> None:
-    limits = ("--server.audio-ahead-s", "1e9", "--server.audio-backlog-s", "20")
-    with serving(tmp_path, *limits) as server, Client(server.url) as client:
-        client.update(**formats(kind, kind))
-        client.append(quiet(kind, 20_100))
-        assert client.wait("error")["error"]["code"] == "rate_limit_exceeded"
-        client.append(quiet(kind, 19_900))
-        client.update()
-        assert len(client.all("error")) == 1
-
-
 def test_half_a_sample_is_refused_where_samples_have_two_bytes(client: Client) -> None:
     client.append(bytes(3))
     client.send("input_audio_buffer.append", audio=base64.b64encode(bytes(1)).decode())
@@ -204,24 +150,6 @@ def test_half_a_sample_is_refused_where_samples_have_two_bytes(client: Client) -
     client.append(b"\xd5" * 5, binary=True)
     client.update()
     assert len(client.all("error")) == 3
-
-
-def test_a_format_may_change_between_turns_and_holds_from_then_on(
-    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kinds = ["audio/pcmu", "audio/pcm", "audio/pcma"]
-    for into, out in zip(kinds, reversed(kinds), strict=True):
-        holds = updated(client, **formats(into, out))
-        assert [one["type"] for one in told(holds)] == [into, out]
-        since = len(client.events)
-        client.append(quiet(into, 300) + said(spoken_question(CAPITAL), into) + quiet(into, 1500))
-        done = client.wait("response.done", since=since)["response"]
-        transcript = client.wait(
-            "conversation.item.input_audio_transcription.completed", since=since
-        )
-        assert transcript["transcript"] == CAPITAL
-        audio = heard(client, done["output"][0]["id"], since)
-        assert "paris" in understood(audio, out, tmp_path / "answer.wav", capsys)
 
 
 def test_a_response_keeps_the_format_with_which_it_began(client: Client) -> None:
@@ -243,36 +171,6 @@ def test_a_response_keeps_the_format_with_which_it_began(client: Client) -> None
         for e in client.all("response.output_audio.delta")
         if e["item_id"] == message["id"]
     ) == 48 * 20  # fmt: skip
-
-
-def test_one_response_may_have_a_format_of_its_own(client: Client) -> None:
-    client.update(**formats("audio/pcm", "audio/pcmu"))
-    output = {"output": {"format": {"type": "audio/pcma"}}}
-    for asked, kind in ((output, "audio/pcma"), (None, "audio/pcmu")):
-        since = len(client.events)
-        client.create(CAPITAL)
-        client.send("response.create", response={"audio": asked} if asked else {})
-        done = client.wait("response.done", since=since)["response"]
-        assert done["audio"]["output"]["format"] == {"type": kind}
-        pcm = decode(heard(client, done["output"][0]["id"], since), law(kind))
-        # In the other law speech is a roar.
-        assert np.percentile(np.abs(pcm.astype(int)), 10) < 1000
-
-
-def test_whoever_comes_back_speaks_as_before(server: Serving) -> None:
-    with Client(server.url) as client:
-        client.update(**formats("audio/pcmu", "audio/pcma"), voiceloop={"resume": True})
-        token = client.wait("voiceloop.session.token")["token"]
-        client.drop()
-    with Client(server.url) as client:
-        client.send("voiceloop.resume", token=token)
-        client.wait("voiceloop.session.resumed")
-        client.append(quiet("audio/pcmu", 300) + said(spoken_question(CAPITAL), "audio/pcmu"))
-        client.append(quiet("audio/pcmu", 1500))
-        done = client.wait("conversation.item.input_audio_transcription.completed")
-        assert done["transcript"] == CAPITAL
-        response = client.wait("response.done")["response"]
-        assert response["audio"]["output"]["format"] == {"type": "audio/pcma"}
 
 
 REFUSALS: list[tuple[object, str, str]] = [

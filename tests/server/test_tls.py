@@ -166,17 +166,6 @@ def test_others_may_not_read_the_key(authority: Authority) -> None:
     assert said == f"private key {key} is open to every user of this machine"
 
 
-def test_what_is_absent_is_named(authority: Authority, tmp_path: Path) -> None:
-    key, absent = authority.key("key.pem"), tmp_path / "absent"
-    certificate = authority.certificate("cert.pem", key)
-    assert complaint(absent, key) == (
-        f"cannot read the certificate {absent}: No such file or directory"
-    )
-    assert complaint(certificate, absent) == (
-        f"cannot read private key {absent}: No such file or directory"
-    )
-
-
 @pytest.mark.parametrize(
     "content", ["", "\0\xff", "-----BEGIN CERTIFICATE-----\n", "-----END CERT"]
 )

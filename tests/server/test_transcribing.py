@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 from openai import OpenAI
-from openai.types.realtime import SessionUpdatedEvent
-from openai.types.realtime.realtime_transcription_session_create_response import (
-    RealtimeTranscriptionSessionCreateResponse,
-)
 
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN
 from tests.server.serving import (
@@ -30,7 +26,6 @@ from tests.server.serving import (
 pytestmark = pytest.mark.real
 
 CAPITAL = "What is the capital of France?"
-HEARD_BY = "whisper starter"
 SILENCE = bytes(2 * 24 * 1500)
 
 
@@ -82,35 +77,6 @@ def test_what_is_said_is_told_and_nothing_replies(
     told = [kind for kind in kinds(client.events) if not kind.startswith("session.")]
     assert told == 3 * EVENTS_OF_A_TURN
     assert tokens(server) == before
-
-
-def test_what_is_told_of_the_session_is_what_it_has(client: Client) -> None:
-    asked = {
-        "format": {"type": "audio/pcmu"},
-        "transcription": {"model": "gpt-4o-transcribe", "language": "en", "prompt": "Names."},
-        "noise_reduction": {"type": "near_field"},
-        "turn_detection": {"type": "server_vad", "silence_duration_ms": 300},
-    }
-    logprobs = ["item.input_audio_transcription.logprobs"]
-    created = client.wait("session.created")["session"]
-    holds = update(client, audio={"input": asked}, include=logprobs)
-    for told in (created, holds):
-        assert set(told) == {"type", "id", "object", "audio", "include", "voiceloop"}
-        assert told["object"] == "realtime.transcription_session"
-        assert told["type"] == "transcription" and told["include"] is None
-        assert set(told["audio"]) == {"input"}
-        text = json.dumps(told | {"voiceloop": None})
-        RealtimeTranscriptionSessionCreateResponse.model_validate_json(text, strict=True)
-    heard = holds["audio"]["input"]
-    assert created["audio"]["input"]["transcription"] == {"model": HEARD_BY, "language": None}
-    assert heard["transcription"] == {"model": HEARD_BY, "language": "en"}
-    assert heard["format"] == {"type": "audio/pcmu"} and heard["noise_reduction"] is None
-    detection = heard["turn_detection"]
-    assert detection["silence_duration_ms"] == 300
-    assert not (detection["create_response"] or detection["interrupt_response"])
-    event = client.wait("session.updated")
-    assert SessionUpdatedEvent.model_validate(event).session.type == "transcription"
-    assert not client.all("error")
 
 
 @pytest.mark.parametrize("by", ["address", "update"])
@@ -175,13 +141,6 @@ def test_what_only_responses_have_is_refused_by_its_key(client: Client, param: s
     assert error["event_id"] == "mine" and "gives no responses" in error["message"]
 
 
-def test_a_transcription_that_is_turned_off_stays_on(client: Client, question: bytes) -> None:
-    holds = update(client, audio={"input": {"transcription": None}})
-    assert holds["audio"]["input"]["transcription"] == {"model": HEARD_BY, "language": None}
-    client.append(question + SILENCE)
-    assert client.wait(COMPLETED)["transcript"] == CAPITAL
-
-
 @pytest.mark.parametrize("kind", ["realtime", "transcription"])
 def test_the_type_is_fixed_once_it_has_been_set(server: Serving, kind: str) -> None:
     other = {"realtime": "transcription", "transcription": "realtime"}[kind]
@@ -196,14 +155,6 @@ def test_the_type_is_fixed_once_it_has_been_set(server: Serving, kind: str) -> N
         assert error["param"] == "session.type" and "cannot change" in error["message"]
         client.send("session.update", session={})
         client.wait("session.updated", where=lambda one: one["session"]["type"] == kind)
-
-
-def test_after_a_response_it_is_a_conversation(server: Serving) -> None:
-    with Client(server.url) as client:
-        client.send("response.create", response={"output_modalities": ["text"]})
-        assert update(client)["type"] == "realtime"
-        assert client.wait("error")["error"]["param"] == "session.type"
-        assert client.wait("response.done")["response"]["status"] == "completed"
 
 
 def test_whoever_comes_back_comes_back_for_words_alone(server: Serving, question: bytes) -> None:
@@ -221,12 +172,6 @@ def test_whoever_comes_back_comes_back_for_words_alone(server: Serving, question
         client.append(question + SILENCE)
         assert client.wait(COMPLETED)["transcript"] == CAPITAL
         assert not [one for one in client.events if one["type"].startswith("response.")]
-
-
-def test_the_former_name_of_the_update_is_refused_with_what_to_send(client: Client) -> None:
-    client.send("transcription_session.update", session={})
-    message = client.wait("error")["error"]["message"]
-    assert "session.update" in message and "`transcription`" in message
 
 
 @pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")

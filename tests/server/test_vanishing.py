@@ -6,16 +6,14 @@ import json
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 import pytest
 from websockets.client import ClientProtocol
-from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
-from websockets.sync.client import connect
 from websockets.uri import parse_uri
 
 from tests.server.serving import (
@@ -144,30 +142,6 @@ def cut_off(client: Client, relay: Relay) -> None:
     relay.cut.set()
 
 
-def cut_off_in_mid_message(client: Client, relay: Relay) -> None:
-    relay.left = 50_000
-    client.append(bytes(100_000))
-    assert relay.cut.wait(PATIENCE_S)
-
-
-def cut_off_in_mid_reply(client: Client, relay: Relay) -> None:
-    client.create("Why is the sky blue?")
-    client.send("response.create")
-    client.wait("response.output_audio.delta")
-    relay.cut.set()
-
-
-@pytest.mark.parametrize("vanish", [cut_off, cut_off_in_mid_message, cut_off_in_mid_reply])
-def test_who_is_gone_without_a_word_is_noticed(
-    server: Serving, friend: Client, vanish: Callable[[Client, Relay], None]
-) -> None:
-    with Relay(server.port) as relay, relay.client(server) as client:
-        client.wait("session.created")
-        assert connected(server) == 2
-        vanish(client, relay)
-        until(lambda: connected(server) == 1)
-
-
 def test_the_session_of_who_is_gone_without_a_word_waits_where_it_has_a_token(
     server: Serving, friend: Client
 ) -> None:
@@ -184,18 +158,6 @@ def test_the_session_of_who_is_gone_without_a_word_waits_where_it_has_a_token(
         assert len(again.all("conversation.item.added")) == 2
         assert parked(server) == 0
         again.update(voiceloop={"resume": False})
-
-
-@pytest.mark.not_over("haproxy", "ray", why="the proxy holds the socket of who does not read")
-@pytest.mark.not_over("haproxy", "ray", why="the proxy reads on, whatever the client does")
-def test_who_does_not_read_is_given_up(server: Serving, friend: Client) -> None:
-    content = [{"type": "input_text", "text": "x" * 200_000}]
-    item = {"type": "message", "role": "user", "content": content}
-    with connect(server.url, max_queue=1, close_timeout=1, ping_interval=None) as deaf:
-        with pytest.raises((ConnectionClosed, OSError)):
-            while True:
-                deaf.send(json.dumps({"type": "conversation.item.create", "item": item}))
-        until(lambda: connected(server) == 1)
 
 
 class Mute:

@@ -9,10 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.wire.items import LENGTH, maker
-from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.responses import Response
-from voiceloop.wire.server_events import OutputAudioDelta
-from voiceloop.wire.settings import ResponseSettings
 
 pytestmark = pytest.mark.pure
 
@@ -25,13 +21,3 @@ def test_an_id_has_its_kind_and_always_the_same_length(seed: int, kind: str) -> 
     assert all(one.isascii() and one.isprintable() for one in made)
     assert len(set(made)) == 50
     assert made[0] == maker(Random(seed))(kind)
-
-
-def test_the_frames_of_a_response_begin_with_its_item() -> None:
-    new_id = maker(Random(1))
-    response = Response(new_id, ResponseSettings(), Ledger(new_id), conversation_id="conv")
-    told = [*response.audio(b"1234"), *response.audio(b"56")]
-    frames = [event.to_frame() for event in told if isinstance(event, OutputAudioDelta)]
-    assert response.message_id is not None
-    head = response.message_id.encode()
-    assert frames == [head + b"\0\0\0\0" + b"1234", head + b"\2\0\0\0" + b"56"]

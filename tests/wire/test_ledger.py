@@ -271,14 +271,6 @@ def test_where_there_is_no_room_audio_goes_before_words() -> None:
     ]
 
 
-def test_what_is_learnt_of_an_item_that_has_gone_is_forgotten() -> None:
-    found = ledger()
-    found.begin(wrote("a", "mine"))
-    found.delete("mine")
-    assert found.replace(wrote("b", "mine")) == found.finish(wrote("b", "mine")) == []
-    assert found.items == []
-
-
 # --- truncating -----------------------------------------------------------------------------------
 
 
@@ -298,14 +290,6 @@ def test_a_cut_is_never_past_the_end_and_is_never_undone(
     assert isinstance(item, Message) and isinstance(item.content[0], OutputAudioPart)
     whole = min(once, again) >= length // PER_MS
     assert item.content[0].transcript == ("all of it" if whole else "heard")
-
-
-def test_without_words_for_the_part_that_was_heard_none_are_kept() -> None:
-    found = ledger()
-    found.begin(said())
-    found.finish(said(), 2400)
-    found.truncate(ItemTruncate("said", 0, 50))
-    assert found.items == [Message("assistant", (OutputAudioPart(""),), "said")]
 
 
 @pytest.mark.parametrize(

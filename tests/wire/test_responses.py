@@ -24,7 +24,7 @@ from voiceloop.wire.responses import (
     Response,
     failed,
 )
-from voiceloop.wire.server_events import ItemAdded, ItemDone, ServerEvent
+from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import (
     AudioFormat,
     PcmaFormat,
@@ -197,42 +197,6 @@ def agrees(response: Response, story: list[Any], item: Any, heard: str | None) -
     assert response.samples * format.rate == at * 24_000
 
 
-def test_a_spoken_response_is_told_as_the_api_documents_it() -> None:
-    response, ledger = begun()
-    told = [
-        *response.start(),
-        *response.text("Good "),
-        *response.audio(bytes(4)),
-        *response.text("morning."),
-        *response.audio(bytes(6)),
-        *response.end(usage=events.Usage.of(20, 15, 5)),
-    ]
-    assert [tag_of(event) for event in told] == [
-        "response.created",
-        "response.output_item.added",
-        "conversation.item.added",
-        "response.content_part.added",
-        "response.output_audio_transcript.delta",
-        "response.output_audio.delta",
-        "response.output_audio_transcript.delta",
-        "response.output_audio.delta",
-        "response.output_audio.done",
-        "response.output_audio_transcript.done",
-        "response.content_part.done",
-        "conversation.item.done",
-        "response.output_item.done",
-        "response.done",
-    ]
-    (item,) = ledger.items
-    assert item == Message("assistant", (OutputAudioPart("Good morning."),), "item_2")
-    assert response.samples == 5
-    done = told[-1]
-    assert isinstance(done, events.ResponseDone) and done.response.usage is not None
-    assert done.response.usage.total_tokens == 25
-    assert done.response.usage.input_token_details.cached_tokens == 15
-    assert done.response.metadata == {"a": "b"}
-
-
 def test_a_response_that_is_cancelled_before_any_output_has_none() -> None:
     response, ledger = begun()
     created, done = response.end(TURN_DETECTED)
@@ -241,15 +205,6 @@ def test_a_response_that_is_cancelled_before_any_output_has_none() -> None:
     assert (done.response.status, done.response.output) == ("cancelled", ())
     assert done.response.status_details == events.StatusDetails("cancelled", "turn_detected")
     assert ledger.items == []
-
-
-def test_an_interrupted_message_keeps_what_was_heard() -> None:
-    response, ledger = begun()
-    response.text("One two three.")
-    response.audio(bytes(2000))
-    response.end(TURN_DETECTED, heard="One two")
-    part = OutputAudioPart("One two")
-    assert ledger.items == [Message("assistant", (part,), "item_2", "incomplete")]
 
 
 def test_a_call_is_whole_while_the_message_still_sounds() -> None:
@@ -268,18 +223,3 @@ def test_a_call_is_whole_while_the_message_still_sounds() -> None:
         Message("assistant", (OutputAudioPart("Let me look."),), "item_2", "incomplete"),
         FunctionCall("look", '{"at": "it"}', "call_1", "item_3"),
     ]
-
-
-def test_the_items_follow_what_was_last_in_the_conversation() -> None:
-    response, ledger = begun()
-    ledger.begin(Message("assistant", (OutputText("before"),), "before"))
-    told = [*response.text("a"), *response.call("c", "f", "{}", last=True), *response.end()]
-    before = {e.item.id: e.previous_item_id for e in told if isinstance(e, (ItemAdded, ItemDone))}
-    assert before == {"item_2": "before", "item_3": "item_2"}
-
-
-def test_sound_that_cannot_be_told_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="whole samples"):
-        begun("audio")[0].audio(b"1")
-    with pytest.raises(ValueError, match="a written one none"):
-        begun("text")[0].audio(b"12")

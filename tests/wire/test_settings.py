@@ -15,7 +15,6 @@ from voiceloop.settings.schema import tag_of
 from voiceloop.wire.client_events import ResponseCreate, SessionUpdate
 from voiceloop.wire.parsing import parse
 from voiceloop.wire.settings import (
-    Extensions,
     PcmaFormat,
     PcmFormat,
     PcmuFormat,
@@ -105,15 +104,6 @@ def test_a_response_is_as_the_session_but_for_its_overrides(
     assert found["audio"]["output"]["voice"] == output.get("voice", plainly.audio.output.voice)
 
 
-def test_null_turns_off_and_absence_changes_nothing() -> None:
-    settings = SessionSettings()
-    assert listening(settings).audio.input.turn_detection == ServerVad()
-    off = listening(settings, turn_detection=None)
-    assert off.audio.input.turn_detection is None
-    assert listening(off).audio.input.turn_detection is None
-    assert listening(off, transcription={}).audio.input.transcription == Transcription()
-
-
 def test_turn_detection_keeps_its_values_until_its_type_changes() -> None:
     settings = listening(SessionSettings(), turn_detection={"type": "server_vad", "threshold": 0.7})
     settings = listening(
@@ -124,23 +114,6 @@ def test_turn_detection_keeps_its_values_until_its_type_changes() -> None:
     assert settings.audio.input.turn_detection == SemanticVad("low")
     settings = listening(settings, turn_detection={"type": "server_vad"})
     assert settings.audio.input.turn_detection == ServerVad()
-
-
-def test_extensions_are_off_until_each_is_asked_for() -> None:
-    settings = SessionSettings()
-    assert written(settings)["voiceloop"] == {
-        "binary_audio": False,
-        "tentative_words": False,
-        "traces": False,
-        "pause": False,
-        "clauses": False,
-        "resume": False,
-        **{name: [] for name in ("voices", "models", "examples", "notes", "languages")},
-        "llm_servers": [],
-    }
-    asked = update({"type": "realtime", "voiceloop": {"pause": True}}).session
-    more = update({"type": "realtime", "voiceloop": {"traces": True}}).session
-    assert settings.updated(asked).updated(more).voiceloop == Extensions(pause=True, traces=True)
 
 
 def test_a_session_that_is_sent_back_as_it_was_told_changes_nothing() -> None:

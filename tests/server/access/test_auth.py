@@ -72,11 +72,6 @@ def refused(
 # --- where the server may listen ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"])
-def test_on_this_machine_alone_nothing_is_required(host: str) -> None:
-    check_binding(Binding(host), keys=False, names=False)
-
-
 ELSEWHERE = ["0.0.0.0", "::", "", "192.0.2.7", "2001:db8::7", "voice.example.com"]
 
 
@@ -107,15 +102,6 @@ def test_behind_a_proxy_a_key_is_required_wherever_the_server_listens(host: str,
         check_binding(Binding(host, tls=tls, behind_proxy=True), keys=False, names=True)
 
 
-def test_rules_that_nobody_could_mean_cannot_be_made() -> None:
-    with pytest.raises(ConfigError, match="no API key is set"):
-        Access(Binding("192.0.2.7", tls=True))
-    with pytest.raises(ConfigError, match="does not know its own name"):
-        Access(Binding("::", tls=True), KEYS)
-    with pytest.raises(ConfigError, match="no API key is set"):
-        Access(Binding(behind_proxy=True))
-
-
 @pytest.mark.parametrize(
     "origin",
     [
@@ -142,35 +128,6 @@ def test_a_host_that_is_none_is_refused_at_the_start(host: str) -> None:
 # --- Host ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("access", "host", "called"),
-    [
-        (LOCAL, "localhost:8765", "localhost:8765"),
-        (LOCAL, "LocalHost.:8765", "localhost:8765"),
-        (LOCAL, "127.0.0.1:8765", "127.0.0.1:8765"),
-        (LOCAL, "[::1]:8765", "[::1]:8765"),
-        (LOCAL, "[0:0:0:0:0:0:0:1]:8765", "[::1]:8765"),
-        (LOCAL, "localhost:08765", "localhost:8765"),
-        (Access(Binding(port=80)), "localhost", "localhost"),
-        (Access(Binding(port=80)), "localhost:80", "localhost:80"),
-        (Access(Binding(port=443, tls=True)), "[::1]", "[::1]"),
-        (Access(Binding("127.0.0.2")), "127.0.0.2:8765", "127.0.0.2:8765"),
-        (Access(Binding("2001:DB8::7", tls=True), KEYS), "[2001:db8:0::7]:8765",
-         "[2001:db8::7]:8765"),
-        (PUBLIC, "voice.example.com:8443", "voice.example.com:8443"),
-        (PUBLIC, "VOICE.EXAMPLE.COM.:8443", "voice.example.com:8443"),
-        (PUBLIC, "app.example.com", "app.example.com"),
-        (PUBLIC, "app.example.com:443", "app.example.com:443"),
-        (PROXIED, "voice.example.com", "voice.example.com"),
-        (PROXIED, "voice.example.com:443", "voice.example.com:443"),
-        (PROXIED, "localhost:8765", "localhost:8765"),
-    ],
-)  # fmt: skip
-def test_the_server_answers_to_its_names(access: Access, host: str, called: str) -> None:
-    assert access.host([("hOsT", host)], HERE) == called
-    assert called in access.hosts
-
-
 HOSTILE_HOSTS = [
     "", " ", "evil.example", "evil.example:8765", "localhost", "localhost:80", "localhost:8001",
     "localhost:", "localhost:8765:8765", "localhost:-8765", "localhost:+8765", "localhost:8765 ",
@@ -195,10 +152,6 @@ def test_the_server_answers_to_no_other_name(access: Access, host: str) -> None:
 def test_a_name_goes_with_its_port(host: str) -> None:
     assert PUBLIC.host([("Host", host)], HERE) == RefusalReason.HOST
     assert refused(PUBLIC, ("Host", "localhost:8443"), ("Origin", f"https://{host}"), BEARER)
-
-
-def test_a_request_says_whom_it_is_for() -> None:
-    assert refused(LOCAL) is RefusalReason.HOST
 
 
 @pytest.mark.parametrize("name", ["Host", "Origin", "Authorization"])
@@ -255,12 +208,6 @@ HOSTILE_ORIGINS = [
 @pytest.mark.parametrize("access", [LOCAL, KEYED])
 def test_no_other_page_may_connect_even_with_a_key(access: Access, origin: str) -> None:
     assert refused(access, HOST, ("Origin", origin), BEARER) is RefusalReason.ORIGIN
-
-
-def test_named_origins_are_not_patterns() -> None:
-    for origin in ("https://app.example.com.evil.example", "https://appXexample.com", "tauri://b"):
-        host = ("Host", "voice.example.com:8443")
-        assert refused(PUBLIC, host, ("Origin", origin), BEARER) is RefusalReason.ORIGIN
 
 
 def test_a_program_sends_no_origin() -> None:
@@ -324,12 +271,6 @@ def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
     assert LOCAL.host([HOST, (name, "")], HERE) == RefusalReason.PROXY
     assert allowed(PROXIED, HOST, BEARER, (name, "192.0.2.7"))
     assert allowed(KEYED, HOST, BEARER, (name, "192.0.2.7"))
-
-
-def test_nothing_that_a_proxy_adds_is_believed() -> None:
-    forged = ("X-Forwarded-Host", "voice.example.com"), ("X-Forwarded-For", "127.0.0.1")
-    assert refused(PROXIED, ("Host", "evil.example"), BEARER, *forged) is RefusalReason.HOST
-    assert refused(PROXIED, HOST, *forged) is RefusalReason.NO_KEY
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -399,20 +340,7 @@ def test_a_key_that_is_missing_wrong_or_in_doubt_opens_nothing(
     assert refused(KEYED, HOST, OWN, *headers) is reason
 
 
-def test_where_no_key_is_asked_for_one_that_is_sent_does_not_matter() -> None:
-    """Stock clients insist on sending one."""
-    for headers in ([BEARER], [offering(PROTOCOL, KEY_PROTOCOL + "x")], [("Authorization", "x")]):
-        assert allowed(LOCAL, HOST, *headers).key is None
-
-
 # --- the URL ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "query", ["", "?", "?model=gpt-realtime", "?model=", "?model=a%2Fb", "?model=a&model=b", "?&"]
-)
-def test_the_name_of_a_model_is_tolerated(query: str) -> None:
-    assert allowed(KEYED, HOST, BEARER, target=URL + query) == Allowed(ID)
 
 
 @pytest.mark.parametrize("query", ["intent=transcription", "model=x&intent=transcription&"])

@@ -49,16 +49,6 @@ def test_a_ring_knows_its_keys_and_no_others(keys: set[str], offered: str) -> No
     assert (ring.match(offered) is not None) == (offered in keys)
 
 
-@pytest.mark.parametrize("offered", ["", KEY[:-1], f"{KEY} ", KEY.upper(), f"{KEY}\n", "\udcff"])
-def test_what_is_almost_a_key_is_none(offered: str) -> None:
-    assert Keyring([KEY]).match(offered) is None
-
-
-def test_a_ring_without_keys_cannot_be() -> None:
-    with pytest.raises(ValueError, match="no keys"):
-        Keyring([])
-
-
 def test_a_ring_keeps_no_key_and_its_ids_show_none_of_its_digests() -> None:
     ring = Keyring([KEY])
     kept = repr(vars(ring))
@@ -69,14 +59,6 @@ def test_a_ring_keeps_no_key_and_its_ids_show_none_of_its_digests() -> None:
 
 
 # --- reading ------------------------------------------------------------------------------------
-
-
-def test_without_a_variable_and_a_file_there_are_no_keys() -> None:
-    assert read_keys({}, None) == []
-
-
-def test_the_variable_holds_one_key() -> None:
-    assert read_keys({VARIABLE: f"{KEY}\n"}, None) == [KEY]
 
 
 def test_a_file_holds_one_key_a_line(tmp_path: Path) -> None:
@@ -142,11 +124,6 @@ def test_a_key_is_made_of_what_a_header_and_a_subprotocol_can_carry(
 def test_a_key_is_neither_guessable_nor_endless(length: int) -> None:
     error = refused({VARIABLE: "k" * length}, None)
     assert error.message == f"{VARIABLE} must have 16 to 256 characters, not {length}"
-
-
-@pytest.mark.parametrize("length", [LENGTHS[0], LENGTHS[-1]])
-def test_the_shortest_and_the_longest_key_are_keys(length: int) -> None:
-    assert read_keys({VARIABLE: "k" * length}, None)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 
 from tests.server.ops.test_logs import KEY, hostile
 from voiceloop.server.ops.logs import (
-    SENTENCES,
     VISIT,
     Formatter,
     PlainFormatter,
     TurnLog,
     start,
-    worth_telling,
 )
 from voiceloop.trace.record import Mark
 from voiceloop.types import Event, TokenBurst, Transcript, TurnTrace, Word
@@ -96,10 +94,6 @@ def test_what_happened_is_told_in_a_sentence(
     assert line(record(message, **fields)) == told
 
 
-def test_everything_that_has_a_sentence_is_tried() -> None:
-    assert {message for message, _, _ in TOLD} == set(SENTENCES)
-
-
 def test_what_was_said_is_shown_where_it_was_asked_for() -> None:
     made = record("a turn is over", **TURN)
     assert line(made, transcripts=True) == (
@@ -130,18 +124,6 @@ def test_a_warning_is_told_with_its_traceback_and_without_keys() -> None:
     text = line(made)
     assert text.startswith("error: a session broke\nTraceback")
     assert KEY[:8] not in text
-
-
-@pytest.mark.parametrize(
-    ("message", "level", "told"),
-    [
-        ("the user may interrupt", logging.INFO, False),
-        ("a visit begins", logging.INFO, True),
-        ("windows are encoded in full", logging.WARNING, True),
-    ],
-)
-def test_people_are_told_of_what_concerns_them(message: str, level: int, told: bool) -> None:
-    assert worth_telling(record(message, level)) == told
 
 
 def test_what_a_task_logs_says_whose_visit_it_serves() -> None:

@@ -240,25 +240,6 @@ TestClients.settings = settings(max_examples=100, stateful_step_count=30)
 # --- the rule of the stolen token ---------------------------------------------------------------
 
 
-def test_a_client_that_misses_the_answer_comes_back_with_the_token_it_has() -> None:
-    server = Server()
-    holding, token = server.begin()
-    for _ in range(3):
-        taken = server.taken(token)
-        assert taken.former == holding.record.current
-        holding = taken.holding
-
-
-def test_whoever_comes_second_ends_it_for_both() -> None:
-    server = Server()
-    _, stolen = server.begin()
-    taken = server.taken(stolen)
-    assert server.arrived(taken.holding)
-    assert server.take(stolen) == Refused(ResumeFailure.REPLAYED, taken.holding.name)
-    assert server.take(taken.token) == UNKNOWN
-    assert not server.save(taken.holding, b"more")
-
-
 def test_a_thief_who_is_as_fast_as_the_owner_does_not_keep_the_session() -> None:
     """Both show the old token while it still works; the first answer that is through decides."""
     server = Server()
@@ -269,14 +250,6 @@ def test_a_thief_who_is_as_fast_as_the_owner_does_not_keep_the_session() -> None
     assert not server.arrived(thief.holding), "too late: the session is the owner's"
     assert server.arrived(owner.holding)
     assert isinstance(server.take(stolen), Refused)
-
-
-def test_under_another_key_a_token_neither_opens_nor_ends_anything() -> None:
-    server = Server()
-    _, token = server.begin("a")
-    for key in ("b", None, ""):
-        assert server.take(token, key) == UNKNOWN
-    assert isinstance(server.take(token, "a"), Taken)
 
 
 # --- a store that loses something, or is slow to tell ---------------------------------------------
@@ -305,48 +278,11 @@ def test_a_write_whose_answer_is_lost_does_not_lose_the_session() -> None:
 # --- time ---------------------------------------------------------------------------------------
 
 
-@given(st.floats(0, 1e6), st.floats(0, 120))
-def test_a_session_waits_for_as_long_as_it_was_told(start: float, later: float) -> None:
-    store = Store()
-    server = Server(store)
-    store.time = start
-    holding, token = server.begin()
-    assert server.park(holding) == []
-    store.time = start + later
-    assert isinstance(server.take(token), Taken) == (start + later < start + KEEP_S)
-
-
-def test_a_session_outlasts_its_server() -> None:
-    """Its client may take a moment to notice, and then as long as after a broken connection."""
-    store = Store()
-    _, token = Server(store).begin(state=b"what was said")
-    store.time = KEEP_S + LEASE_S - 0.1
-    assert Server(store).taken(token).holding.record.state == b"what was said"
-
-
 def test_where_nothing_is_parked_a_broken_connection_is_the_end() -> None:
     server = Server(keep_s=0.0)
     holding, token = server.begin()
     server.park(holding)
     assert server.take(token) == UNKNOWN
-
-
-def test_of_one_key_the_oldest_goes() -> None:
-    store = Store()
-    servers = [Server(store), Server(store)]
-    for number, server in enumerate(servers):
-        server.sessions = Sessions(
-            store, KEEP_S, PER_KEY, random=lambda size, n=number: bytes([n]) + bytes(size - 1)
-        )
-    of = {"a1": servers[0].begin("a"), "b1": servers[1].begin("b")}
-    random = counting()
-    for server in servers:
-        server.sessions = Sessions(store, KEEP_S, PER_KEY, random=random)
-    of |= {"a2": servers[1].begin("a"), "a3": servers[0].begin("a")}
-    gone = [servers[at % 2].park(of[name][0]) for at, name in enumerate(("a2", "b1", "a1", "a3"))]
-    assert gone == [[], [], [], [of["a2"][0].name]]
-    assert servers[1].take(of["a2"][1]) == UNKNOWN
-    assert isinstance(servers[1].take(of["a1"][1]), Taken)
 
 
 # --- the limits of a key --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.server.session.test_connection import Server, Wire, token, told_again, write
-from voiceloop.server.access.limits import POLICY, Kind, Refusal
+from voiceloop.server.access.limits import POLICY
 from voiceloop.server.resume.registry import BEAT_S
 from voiceloop.server.resume.sessions import Sessions
 from voiceloop.server.resume.store import MemoryStore, StoredValue, StoreError
@@ -199,25 +199,6 @@ async def test_a_conversation_that_no_server_can_read_is_not_resumed() -> None:
         assert "cannot be resumed" in refused(back)
         await answered(back, "Hello")
         assert len(there.registry) == 1
-
-
-async def test_the_clients_of_a_key_are_counted_over_all_servers() -> None:
-    several = Several()
-    async with several.server(max_sessions_per_key=3) as here:
-        async with several.server(max_sessions_per_key=3) as there:
-            for server in (here, there):
-                server.tasks.start_soon(server.registry.tell_places)
-            for server in (here, there, there):
-                await server.connect()
-            for server in (here, there):
-                found = await server.registry.admit(None)
-                assert isinstance(found, Refusal)
-                assert found.reason is Kind.SESSIONS_OF_KEY
-            await anyio.sleep(60)
-            assert isinstance(await here.registry.admit(None), Refusal)
-            there.tasks.cancel_scope.cancel()
-        await anyio.sleep(60)
-        assert not isinstance(await here.registry.admit(None), Refusal)
 
 
 # ---- a store that fails

@@ -106,20 +106,6 @@ async def test_one_has_its_own_voice_and_format() -> None:
         assert isinstance(tts, ScriptedTts) and ("other", "Hello.") in tts.spoken
 
 
-@pytest.mark.parametrize("said", ["Long", "Mixed", "Hello"])
-async def test_a_message_begins_before_its_sound_and_its_words(said: str) -> None:
-    async with client() as (one, _):
-        one.send("response.create", response=aside(said, tools=[LOOK], **SPOKEN))
-        await anyio.sleep(30)
-        begun = set[str]()
-        for event in one.told.events:
-            if event["type"] == "response.output_item.added":
-                begun.add(event["item"]["id"])
-            elif "response_id" in event and "item_id" in event:
-                assert event["item_id"] in begun, event["type"]
-        assert of(one, "response.output_audio.delta") and done(one) == [(said, "completed")]
-
-
 @pytest.mark.parametrize("when", [0.0, 0.05])
 async def test_one_is_cancelled_alone(when: float) -> None:
     async with client() as (one, _):
@@ -149,45 +135,3 @@ async def test_one_may_be_cut_off_or_fail_or_say_nothing() -> None:
         assert reasons["Hush"]["error"]["code"] == "nothing_said"
         assert reasons["Sum"]["type"] == "failed"
         assert ended[-1]["status"] == "completed"
-
-
-async def test_a_new_response_to_the_conversation_does_not_wait_for_one() -> None:
-    async with client() as (one, _):
-        one.send("response.create", response=aside("Long"))
-        one.write("Hello")
-        one.send("response.create")
-        await anyio.sleep(30)
-        assert sorted(map(str, done(one))) == [
-            "('Long', 'completed')",
-            "(None, 'completed')",
-        ]
-        assert not of(one, "error")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["to the conversation", "to nothing new", "beside it", "of the server's own", "as it is"],
-)
-async def test_audio_that_is_not_committed_holds_up_no_response(kind: str) -> None:
-    async with client() as (one, _):
-        audio = {"input": {"turn_detection": None}}
-        one.send("session.update", session={"audio": audio})
-        silence = base64.b64encode(bytes(48_000)).decode()
-        one.send("input_audio_buffer.append", audio=silence)
-        await anyio.sleep(1)
-        if kind == "to the conversation":
-            one.write("Capital")
-            one.send("response.create", response={"metadata": {"for": "Capital"}})
-        elif kind in ("to nothing new", "as it is"):
-            asked = {"conversation": "none"} if kind == "as it is" else {}
-            one.send("response.create", response=asked | {"metadata": {"for": "Capital"}})
-        else:
-            asked = aside("Capital")
-            if kind == "of the server's own":
-                asked |= {"instructions": one.dialogue.engines.llm.system, "tools": []}
-            one.send("response.create", response=asked)
-        await anyio.sleep(30)
-        assert done(one) == [("Capital", "completed")]
-        one.send("input_audio_buffer.commit")
-        await anyio.sleep(5)
-        assert of(one, "input_audio_buffer.committed") and not of(one, "error")

@@ -22,7 +22,6 @@ from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.client_session import ClientSession, Host
-from voiceloop.server.session.history import text_of
 from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.types import ToolCall
 from voiceloop.wire.items import maker
@@ -186,17 +185,6 @@ async def test_a_call_that_was_deleted_is_waited_for_no_more() -> None:
         assert text(await one.respond()) == "Hello."
 
 
-async def test_what_a_tool_of_the_servers_returned_stands_in_its_place_among_them() -> None:
-    async with client() as (one, llm):
-        one.write("All")
-        up, down = calls(await one.respond())
-        assert not results(llm)
-        one.returned(up, "sky")
-        one.returned(down, "grass")
-        assert text(await one.respond()) == "Two things."
-        assert results(llm) == ["sky", '{"timer": "5 minutes"}', "grass"]
-
-
 async def test_calls_and_what_they_returned_stay_when_the_history_is_rewritten() -> None:
     async with client() as (one, llm):
         one.write("Both")
@@ -213,36 +201,6 @@ async def test_calls_and_what_they_returned_stay_when_the_history_is_rewritten()
         found = [(call.name, dict(call.arguments), result) for call, result in replied[:-1]]
         place = [json.loads(call["arguments"]) for call in (down, up)]
         assert found == [("look", place[0], "grass"), ("look", place[1], "sky")]
-
-
-@pytest.mark.parametrize("when", ["between", "behind"])
-async def test_results_of_a_reply_that_was_rewritten_are_answered_from_the_history(
-    when: str,
-) -> None:
-    async with client() as (one, llm):
-        one.write("Both")
-        up, down = calls(await one.respond())
-        one.returned(up, "sky")
-        if when == "between":
-            one.send("session.update", session={"instructions": "Be brief."})
-        one.returned(down, "grass")
-        if when == "behind":
-            one.send("session.update", session={"instructions": "Be brief."})
-        response = await one.respond()
-        assert response["status"] == "completed" and text(response)
-        assert not results(llm), "there is no reply to go on with"
-        (_, past) = [what for name, what in llm.log if name == "rewrite"][-1]  # type: ignore[misc]
-        assert [result for _, result in past[-1].replied] == ["sky", "grass"]
-
-
-async def test_who_writes_on_instead_is_answered_and_the_calls_are_forgotten() -> None:
-    async with client() as (one, llm):
-        one.write("Both")
-        up, _ = calls(await one.respond())
-        one.returned(up, "sky")
-        one.write("Hello")
-        assert text(await one.respond()) == "Hello."
-        assert not results(llm)
 
 
 @pytest.mark.parametrize(
@@ -282,13 +240,6 @@ async def test_the_user_speaks_what_the_client_says_until_it_says_otherwise() ->
         assert [spoken_in(code) for code in ("fr", None, "en", None)] == ["fr", AUTO, "en", AUTO]
         one.visit.session.language = language("fr")  # it was detected
         assert spoken_in(None) == "fr"
-
-
-async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back() -> None:
-    async with client(AUTO) as (one, _):
-        one.visit.session.language = language("fr")  # it was detected
-        await one.visit.stop()
-        assert ClientSession(one.dialogue, one.told, NoHost()).session.language.code == "fr"
 
 
 # ---- which function is called, and what is read
@@ -356,17 +307,6 @@ async def test_a_response_calls_what_it_has_to_and_the_next_one_chooses(
         assert len(required(llm)) == (names is not None), "it was for one response"
 
 
-async def test_a_session_calls_what_it_has_to_until_it_may_choose() -> None:
-    async with client() as (one, llm):
-        one.send("session.update", session={"tool_choice": "required"})
-        await anyio.sleep(0.1)
-        assert required(llm) == [("look",)]
-        one.send("session.update", session={"tool_choice": "auto"})
-        one.write("Hello")
-        assert text(await one.respond()) == "Hello."
-        assert required(llm) == [("look",)]
-
-
 @pytest.mark.parametrize(
     "session",
     [
@@ -429,29 +369,6 @@ async def test_a_response_reads_its_own_input_and_the_next_one_the_conversation(
         assert [turn.said for turn in read[-1][1]] == ["Hello"]  # type: ignore[index]
 
 
-async def test_a_response_to_nothing_at_all_reads_nothing() -> None:
-    async with client() as (one, llm):
-        one.write("Hello")
-        await one.respond()
-        since = len(llm.log)
-        assert (await one.respond(input=[]))["status"] != "failed"
-        read = next(what for name, what in llm.log[since:] if name == "rewrite")
-        assert not read[1]  # type: ignore[index]
-
-
-async def test_calls_and_results_of_an_input_are_read_and_texts_that_wait_keep_waiting() -> None:
-    async with client() as (one, llm):
-        one.write("Hello")
-        call = {"type": "function_call", "name": "look", "arguments": "{}", "call_id": "c1"}
-        output = {"type": "function_call_output", "call_id": "c1", "output": "grass"}
-        since = len(llm.log)
-        await one.respond(input=[written("user", "Both"), call, output], conversation="none")
-        read = [what[1] for name, what in llm.log[since:] if name == "rewrite"]  # type: ignore[index]
-        ((said, replied),) = [(one.said, one.replied) for past in read for one in past]
-        assert said == "Both" and [result for _, result in replied] == ["grass"]
-        assert text(await one.respond()) == "Hello."
-
-
 async def test_a_reference_to_no_item_is_refused() -> None:
     async with client() as (one, _):
         refused = await one.respond(input=[{"type": "item_reference", "id": "item_none"}])
@@ -464,23 +381,6 @@ def told(one: Client, kind: str) -> list[dict[str, Any]]:
     """The responses or errors in the events of a kind so far."""
     found = [event for event in one.told.events if event["type"] == kind]
     return [event["error"] if kind == "error" else event["response"] for event in found]
-
-
-@pytest.mark.parametrize("gap_s", [0.0, 0.01])
-async def test_of_two_written_questions_the_second_waits_until_it_is_asked_again(
-    gap_s: float,
-) -> None:
-    async with client() as (one, _):
-        for question in ("Capital", "Sum"):
-            one.write(question)
-            one.send("response.create", response={"metadata": {"asked": question}})
-            await anyio.sleep(gap_s)
-        await anyio.sleep(10)
-        (first,) = told(one, "response.done")
-        assert (text(first), first["metadata"]) == ("Lisbon.", {"asked": "Capital"})
-        (refused,) = told(one, "error")
-        assert refused["code"] == "conversation_already_has_active_response"
-        assert text(await one.respond()) == "Fifty-six."
 
 
 async def test_a_response_is_in_progress_from_its_request_and_can_be_cancelled() -> None:
@@ -502,66 +402,6 @@ def aside(asked: str, **settings: object) -> dict[str, object]:
     """Settings of a response out of the conversation."""
     given = {"input": [written("user", asked)], "metadata": {"asked": asked}}
     return {"conversation": "none", "instructions": f"Rules of {asked}."} | given | settings
-
-
-@pytest.mark.parametrize("gap_s", [0.0, 0.001, 0.15, 2.0])
-async def test_responses_out_of_the_conversation_are_made_beside_each_other_with_their_own_input(
-    gap_s: float,
-) -> None:
-    async with client() as (one, llm):
-        llm.burst_cost = 1.0
-        one.write("Hello")
-        one.send("response.create", response={"metadata": {"asked": "Hello"}})
-        asked = ["Capital", "Sum", "Smile"]
-        for question in asked:
-            one.send("response.create", response=aside(question))
-            await anyio.sleep(gap_s)
-        await anyio.sleep(30)
-        created, done = told(one, "response.created"), told(one, "response.done")
-        assert [each["metadata"]["asked"] for each in created] == ["Hello", *asked]
-        replies = {each["metadata"]["asked"]: text(each) for each in done}
-        assert replies == {
-            "Hello": "Hello.",
-            "Capital": "Lisbon.",
-            "Sum": "Fifty-six.",
-            "Smile": "😀",
-        }
-        assert {each["id"] for each in created} == {each["id"] for each in done}
-        systems = {what[0] for name, what in llm.log if name == "rewrite"}  # type: ignore[index]
-        assert {f"Rules of {question}." for question in asked} < systems
-        assert not told(one, "error")
-        items = [text_of(item) for item in one.dialogue.ledger.items]
-        assert items == ["Hello", "Hello."]
-
-
-async def test_a_response_that_waits_can_be_cancelled_and_the_others_stay() -> None:
-    async with client() as (one, llm):
-        llm.burst_cost = 1.0
-        for question in ("Capital", "Sum", "Smile"):
-            one.send("response.create", response=aside(question))
-        await anyio.sleep(0.1)
-        second = told(one, "response.created")[1]
-        one.send("response.cancel", response_id=second["id"])
-        await anyio.sleep(30)
-        done = told(one, "response.done")
-        assert done[0]["metadata"]["asked"] == "Sum"
-        statuses = [each["status"] for each in done]
-        assert statuses == ["cancelled", "completed", "completed"]
-        assert not one.visit.in_turn
-
-
-async def test_an_item_that_is_deleted_is_still_read_by_a_response_that_waits_for_it() -> None:
-    async with client() as (one, llm):
-        llm.burst_cost = 1.0
-        one.write("Sum")
-        named = [{"type": "item_reference", "id": one.dialogue.ledger.last_id}]
-        one.send("response.create", response=aside("Capital"))
-        one.send("response.create", response=aside("Sum", input=named))
-        await anyio.sleep(0.1)
-        one.send("conversation.item.delete", item_id=named[0]["id"])
-        await anyio.sleep(30)
-        found = {text(each) for each in told(one, "response.done")}
-        assert found == {"Lisbon.", "Fifty-six."}
 
 
 # ---- outputs that come late
@@ -627,26 +467,6 @@ async def test_outputs_of_two_turns_are_answered_together_once() -> None:
         assert [output for _, output in read_of_calls(llm)] == [*"abcd"]
         one.write("Hello")
         assert text(await one.respond()) == "Hello."
-
-
-@pytest.mark.parametrize("spoken", [True, False])
-async def test_the_output_of_a_call_whose_reply_was_cut_off_is_answered(spoken: bool) -> None:
-    async with client() as (one, llm):
-        llm.burst_cost = 1.0
-        modalities = ["audio"] if spoken else ["text"]
-        one.send("session.update", session={"output_modalities": modalities})
-        one.write("Wait")
-        one.send("response.create")
-        await anyio.sleep(2)
-        done = "response.function_call_arguments.done"
-        found = [event for event in one.told.events if event["type"] == done]
-        one.send("response.cancel")
-        await anyio.sleep(10)
-        one.returned(found[0], "sky")
-        one.send("session.update", session={"output_modalities": ["text"]})
-        response = await one.respond()
-        assert response["status"] == "completed" and text(response)
-        assert ("look", "sky") in read_of_calls(llm)
 
 
 async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_undone() -> None:

@@ -10,7 +10,6 @@ from voiceloop.languages import language
 from voiceloop.server.session.history import history, text_of
 from voiceloop.server.session.responses import ClauseStarts
 from voiceloop.tts.clauses import cut
-from voiceloop.types import spaced
 from voiceloop.wire.items import Message, OutputText
 
 pytestmark = pytest.mark.pure
@@ -53,15 +52,6 @@ def test_what_was_heard_is_the_beginning_to_the_letter(
 
 
 texts = st.text(st.sampled_from("ab \n\u00a0"), max_size=4)
-
-
-@given(st.lists(texts, max_size=6))
-def test_texts_that_were_told_apart_stay_apart_by_one_blank_at_least(parts: list[str]) -> None:
-    joined = spaced(parts)
-    assert joined.split() == [word for part in parts for word in part.split()]
-    assert len(joined) <= sum(map(len, parts)) + max(0, len([p for p in parts if p]) - 1)
-    if all(part[:1].isspace() or not part for part in parts):
-        assert joined == "".join(parts)
 
 
 @pytest.mark.parametrize(

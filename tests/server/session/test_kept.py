@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.llm.remote.chatservers import saying
-from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import STORY, offering
 from tests.server.serving import Client, Event, Serving, until
 from voiceloop.conversations.records import KeptRecord
@@ -183,25 +181,6 @@ def test_whoever_loses_it_while_it_goes_on_is_told(server: Serving, store: Path)
     assert record(store, "lost").turns == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("", "the name is empty"),
-        ("../../etc/passwd", "the name is a path"),
-        ("x" * 65, "65 characters"),
-        ("x" * 300, "300 characters, and 256 are the most"),
-        ("a\u202eb", "cannot be seen"),
-        (7, "must be text"),
-    ],
-)
-def test_a_name_that_is_none_is_refused(server: Serving, name: object, says: str) -> None:
-    with page(server) as client:
-        client.send(OPEN, name=name)
-        error = client.wait("error")["error"]
-        assert error["param"] == "name" and says in error["message"]
-        assert "conversation" not in settings(client)
-
-
 def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving) -> None:
     with page(server) as client:
         settings(client)
@@ -214,50 +193,3 @@ def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving)
     with Client(f"{server.url}?intent=transcription", origin=server.page) as client:
         client.send(OPEN, name="heard")
         assert "gives no responses" in client.wait("error")["error"]["message"]
-
-
-def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> None:
-    with opened(server, "before") as client:
-        client.write("Who is speaking?")
-    free(store, "before")
-    store.write_bytes(b"\x00no database" * 1000)
-    with opened(server, "new") as client:
-        error = client.wait("error")["error"]
-        assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
-        client.write("Who is speaking?")
-    free(store, "new")
-    assert len(record(store, "new").turns) == 1
-    store.unlink()
-    store.mkdir()
-    with page(server) as client:
-        client.send(OPEN, name="new")
-        assert "cannot be used" in client.wait("error")["error"]["message"]
-        client.write("Who is speaking?")
-    store.rmdir()
-
-
-def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) -> None:
-    store = tmp_path / "conversations.sqlite3"
-    with (
-        standing_in(ollama(), saying("I am Ollama's.")) as brain,
-        offering(tmp_path, tmp_path / "config.toml", brain.port, store=store) as server,
-    ):
-        with opened(server, "work") as client:
-            client.write("Who is speaking?")
-            client.write("Remember that my sister is called Anna.")
-            client.write("Remember that I like tea.")
-            client.wait("session.updated", where=lambda one: bool(told(one)["llm_servers"]))
-            client.send("voiceloop.llm_server.use", server="ollama")
-            client.wait("voiceloop.llm_server.used")
-        with opened(server, "work") as client:
-            settings(client, output_modalities=["text"])
-            assert "I am Ollama's." in str(client.write("And now?"))
-            system, *rest = brain.asked[-1]["messages"]
-            assert [one["content"] for one in rest[:2]] == ["Who is speaking?", "The scripted one."]
-            remembered = "The user asked you to remember: my sister is called Anna. I like tea."
-            assert remembered in system["content"]
-            client.write("Forget that my sister is called Anna.")
-            client.write("And now?")
-            system = brain.asked[-1]["messages"][0]["content"]
-            assert "The user asked you to remember: I like tea." in system
-        assert "Traceback" not in server.log.read_text()

@@ -15,9 +15,8 @@ import pytest
 from tests.llm.remote.chatservers import Scripted, refusing, saying
 from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import offering
-from tests.server.serving import Client, Event, Serving, until
+from tests.server.serving import Client, Event, Serving
 from voiceloop.assembly.choosing import Choosing
-from voiceloop.llm.remote.servers import LocalServer
 from voiceloop.server.session.offers import Offers
 from voiceloop.settings.config import load_config
 from voiceloop.wire.settings import LlmServer
@@ -132,31 +131,6 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
     assert log.count("another language model replies from now on") == 1
 
 
-def test_any_of_its_models_is_taken_and_the_servers_own_again(
-    server: Serving, brain: Scripted, file: Path
-) -> None:
-    with page(server) as client:
-        offered(client)
-        client.send(USE, server="ollama", model="gemma3:4b")
-        assert client.wait(USED)["model"] == "gemma3:4b"
-        assert brain.asked[-1]["model"] == "gemma3:4b"
-    with page(server) as client:
-        first = ["gemma3:4b", "llama3.2", "qwen2.5:7b"]
-        assert offered(client) == [OLLAMA | {"models": first, "used": True}]
-        client.send(USE, server="ollama", model="llama9")
-        assert (
-            "no model to chat that is called 'llama9'" in client.wait("error")["error"]["message"]
-        )
-        assert tomllib.loads(file.read_text())["llm"]["target"] == "gemma3:4b"
-        client.send(USE, server="none")
-        used = client.wait(USED)
-        assert (used["name"], used["kept"]) == ("", str(file))
-    with page(server) as client:
-        assert offered(client) == [OLLAMA]
-        assert client.update()["model"] == "starter"
-    assert tomllib.loads(file.read_text())["llm"] == {"temperature": 0.5, "draft": "ngram"}
-
-
 def test_the_next_start_knows_what_was_taken_also_where_it_does_not_run(
     tmp_path: Path, file: Path, brain: Scripted
 ) -> None:
@@ -177,23 +151,6 @@ def test_the_next_start_knows_what_was_taken_also_where_it_does_not_run(
     assert look(**{"llm.engine": "openai"}) is None, "flags name it, so no file could change that"
     file.write_text(file.read_text().replace("127.0.0.1", "example.com"))
     assert look() is None
-
-
-def test_a_server_that_is_ending_keeps_its_name(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ollama = LocalServer("ollama", "Ollama", 5005, ("a", "b"))
-    unnamed = LocalServer("5005", "a server at port 5005", 5005, ("b",))
-    offers = Offers({}, file, used=unnamed)
-    told = list[tuple[str, bool]]()
-    for found in ([unnamed], [ollama], [unnamed], []):
-
-        async def find(_: object, found: list[LocalServer] = found) -> list[LocalServer]:
-            return found
-
-        monkeypatch.setattr("voiceloop.server.session.offers.find_servers", find)
-        told += [(one.name, one.used) for one in anyio.run(offers.look)]
-    assert told == [("a server at port 5005", True)] + [("Ollama", True)] * 3
 
 
 FOREIGN = {
@@ -257,31 +214,6 @@ def test_what_does_not_reply_is_not_taken(server: Serving, brain: Scripted, file
     assert file.read_text() != before
 
 
-def test_where_it_cannot_be_kept_it_is_used_and_one_line_says_so(
-    server: Serving, file: Path
-) -> None:
-    file.write_text("llm = 3\n")
-    with page(server) as client:
-        offered(client)
-        client.send(USE, server="ollama")
-        assert client.wait(USED)["kept"] is None
-    assert file.read_text() == "llm = 3\n"
-    assert "the choice could not be kept" in server.log.read_text()
-
-
-def test_of_two_who_choose_at_once_the_later_choice_holds(server: Serving, file: Path) -> None:
-    with page(server) as one, page(server) as other:
-        for client in (one, other):
-            offered(client)
-        for client, model in ((one, "gemma3:4b"), (other, "qwen2.5:7b")):
-            client.send(USE, server="ollama", model=model)
-        until(lambda: len(one.all(USED) + other.all(USED)) == 2)
-    with page(server) as client:
-        [told] = offered(client)
-        assert told["used"] and told["models"][0] in ("gemma3:4b", "qwen2.5:7b")
-    assert tomllib.loads(file.read_text())["llm"]["target"] == told["models"][0]
-
-
 def test_whoever_takes_a_session_up_from_elsewhere_is_told_nothing(untouched: Serving) -> None:
     with page(untouched) as client:
         offered(client)
@@ -291,18 +223,6 @@ def test_whoever_takes_a_session_up_from_elsewhere_is_told_nothing(untouched: Se
         client.send("voiceloop.resume", token=token)
         client.wait("voiceloop.session.resumed")
         assert client.update()["voiceloop"]["llm_servers"] == []
-
-
-def test_a_server_that_is_started_later_is_offered_when_the_page_is_loaded_again(
-    tmp_path: Path, file: Path, brain: Scripted
-) -> None:
-    port = brain.port
-    brain.__exit__()
-    with offering(tmp_path, file, port) as server:
-        with page(server) as client:
-            assert client.update()["voiceloop"]["llm_servers"] == []
-        with standing_in(ollama(), port=port), page(server) as client:
-            assert offered(client) == [OLLAMA]
 
 
 @pytest.mark.parametrize(

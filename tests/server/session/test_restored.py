@@ -45,13 +45,6 @@ async def test_what_was_answered_before_is_not_asked_again(
         assert list(seen) == [Past(said, (replied,)) for said, replied in past]
 
 
-async def test_an_answer_before_a_question_leaves_it_to_be_answered() -> None:
-    async with client() as (one, _):
-        one.write("Hello")
-        restore(one, "a:Welcome", previous_item_id="root")
-        assert text(await one.respond()) == "Hello."
-
-
 @pytest.mark.parametrize(
     ("items", "repeated", "recalled"),
     [

@@ -88,15 +88,6 @@ async def test_what_a_rule_did_is_two_items_and_the_models_history_has_no_words_
         assert call.name == f"{OWN_CALL}timers" and "the timer of 5 minutes" in result
 
 
-async def test_our_assistant_answers_by_rule_and_repeats_itself() -> None:
-    own, llm = dialogue()
-    async with client(own) as one:
-        assert text(await ask(one, "What is 17 times 23?")) == "17 times 23 is 391."
-        assert text(await ask(one, "Say that again.")) == "17 times 23 is 391."
-        assert text(await ask(one, "Who is speaking?")) == "I am a model."
-    assert [told for name, told in llm.log if name == "reply"] == ["Who is speaking?"]
-
-
 @pytest.mark.parametrize("session", [{"instructions": "Be a pirate."}, {"tools": [LOOK]}])
 async def test_an_assistant_of_the_clients_is_left_alone(session: dict[str, Any]) -> None:
     own, llm = dialogue()
