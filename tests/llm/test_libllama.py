@@ -11,14 +11,7 @@ import pytest
 from tests.conftest import lacking
 from voiceloop.errors import EngineError
 from voiceloop.llm.gguf import libllama
-from voiceloop.llm.gguf.libllama import (
-    BUILD,
-    PACKAGE,
-    ModelParams,
-    check,
-    find_library,
-    library,
-)
+from voiceloop.llm.gguf.libllama import BUILD, PACKAGE, check, find_library, library, structure
 
 pytestmark = pytest.mark.models
 
@@ -32,24 +25,23 @@ def file() -> Path:
 
 
 def test_the_declared_structures_are_the_librarys(file: Path) -> None:
-    model = library().llama_model_default_params()
+    check(library().llama_model_default_params(), file)
     context = library().llama_context_default_params()
-    check(model, context, file)
+    check(context, file)
     assert context.n_ubatch == 512 and context.yarn_beta_slow == context.yarn_beta_fast == -1.0
     assert (context.n_samplers, context.samplers, context.ctx_other) == (0, None, None)
 
 
 @pytest.mark.parametrize("name", ["offload_kqv", "type_k", "yarn_ext_factor", "n_seq_max"])
 def test_another_build_is_refused(file: Path, name: str) -> None:
-    model = library().llama_model_default_params()
     context = library().llama_context_default_params()
     value = getattr(context, name)
     setattr(context, name, not value if isinstance(value, bool) else value + 1)
     with pytest.raises(EngineError, match=rf"is not build {BUILD}") as raised:
-        check(model, context, file)
+        check(context, file)
     assert PACKAGE in (raised.value.hint or "")
     with pytest.raises(EngineError):
-        check(ModelParams(), library().llama_context_default_params(), file)
+        check(structure("llama_model_params")(), file)
 
 
 def test_without_the_library_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

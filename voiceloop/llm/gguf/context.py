@@ -11,26 +11,15 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from ctypes import (
-    POINTER,
-    Structure,
-    c_bool,
-    c_float,
-    c_int32,
-    c_size_t,
-    c_void_p,
-    create_string_buffer,
-)
+from ctypes import POINTER, c_float, create_string_buffer
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from voiceloop.llm.gguf.file import ROWS, GgufModel
-from voiceloop.llm.gguf.libllama import declare, library
+from voiceloop.llm.gguf.libllama import extended, library, structure
 from voiceloop.process import free_threads
 
 _MTP = 1
@@ -43,41 +32,15 @@ _GET = "_Z26llama_get_embeddings_nextnP13llama_context"
 header yet (`src/llama-ext.h`)."""
 
 
-class Embedding(Structure):
-    """Rows of numbers: `struct llama_embd`."""
-
-    _fields_ = [("data", POINTER(c_float)), ("n_rows", c_size_t), ("n_embd", c_size_t)]
-
-
-@cache
-def _extended() -> Any:
-    """Return the library, with the functions declared that only this module needs."""
-    return declare(
-        library(),
-        {
-            _SET: (None, c_void_p, c_bool, c_bool),
-            _GET: (POINTER(c_float), c_void_p),
-            "llama_batch_ext_init": (c_void_p, c_void_p),
-            "llama_batch_ext_free": (None, c_void_p),
-            "llama_batch_ext_clear": (None, c_void_p),
-            "llama_batch_ext_add_token": (c_int32, c_void_p, c_int32, c_int32),
-            "llama_batch_ext_set_embd_state": (c_bool, c_void_p, c_int32, Embedding),
-            "llama_batch_ext_set_output_logits": (c_bool, c_void_p, c_int32, c_bool),
-            "llama_batch_ext_set_pos": (c_bool, c_void_p, c_int32, POINTER(c_int32)),
-            "llama_process": (c_int32, c_void_p, c_int32, c_void_p),
-        },
-    )
-
-
 def give_features(handle: int) -> None:
     """Let the passes of a context give what the layer reads of each row: the input of the norm
     before the head."""
-    getattr(_extended(), _SET)(handle, True, False)
+    getattr(extended("ahead"), _SET)(handle, True, False)
 
 
 def features(handle: int, rows: int, width: int) -> Tensor:
     """Return what `give_features` asked for, of the last pass: float32 [rows, width]."""
-    found = getattr(_extended(), _GET)(handle)
+    found = getattr(extended("ahead"), _GET)(handle)
     return torch.from_numpy(np.ctypeslib.as_array(found, (rows, width))).clone()
 
 
@@ -87,7 +50,7 @@ class HeadContext:
     def __init__(self, model: GgufModel, capacity: int, other: Context | None = None) -> None:
         """Make room for `capacity` rows, or attend to those of `other`, with which this context is
         freed. Raises MemoryError."""
-        lib = _extended()
+        lib = extended("ahead")
         params = lib.llama_context_default_params()
         params.n_ctx, params.ctx_type = capacity, _MTP
         params.ctx_other = other and other.handle
@@ -116,15 +79,16 @@ class HeadContext:
         features before them. The first token has the position `begin`, or follows the rows so far.
         Return the logits and the feature after the last token, float32 [1, vocab] and [1, width].
         Raises MemoryError if llama.cpp could not compute them."""
-        lib, batch, model = _extended(), self._batch, self._model
+        lib, batch, model = extended("ahead"), self._batch, self._model
         rows = np.ascontiguousarray(before.numpy(), np.float32)
+        embedding = structure("llama_embd")
         lib.llama_batch_ext_clear(batch)
         for row, token in enumerate(tokens):
             at = lib.llama_batch_ext_add_token(batch, 0, token)
             place = ctypes.c_int32((self._length if begin is None else begin) + row)
             lib.llama_batch_ext_set_pos(batch, at, ctypes.byref(place))
             data = rows[row].ctypes.data_as(POINTER(c_float))
-            lib.llama_batch_ext_set_embd_state(batch, at, Embedding(data, 1, rows.shape[1]))
+            lib.llama_batch_ext_set_embd_state(batch, at, embedding(data, 1, rows.shape[1]))
             lib.llama_batch_ext_set_output_logits(batch, at, row == len(tokens) - 1)
         threads = free_threads()
         lib.llama_set_n_threads(self._handle, threads, threads)

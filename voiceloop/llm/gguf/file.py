@@ -11,19 +11,8 @@ import ctypes
 import json
 import mmap
 import weakref
-from ctypes import (
-    POINTER,
-    Structure,
-    c_bool,
-    c_char_p,
-    c_float,
-    c_int32,
-    c_int64,
-    c_size_t,
-    c_void_p,
-    create_string_buffer,
-)
-from functools import cache, cached_property
+from ctypes import POINTER, c_float, c_int64, c_void_p, create_string_buffer
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,48 +21,9 @@ import torch
 from torch import Tensor
 
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.gguf.libllama import ContextParams, complaints, declare, library
+from voiceloop.llm.gguf.libllama import complaints, extended, library, structure
 
 _Widen = ctypes.CFUNCTYPE(None, c_void_p, POINTER(c_float), c_int64)
-
-
-class _FileReading(Structure):
-    """How a file is read: `struct gguf_init_params`."""
-
-    _fields_ = [("no_alloc", c_bool), ("ctx", c_void_p)]
-
-
-class _Type(Structure):
-    """A type of numbers: `struct ggml_type_traits`."""
-
-    _fields_ = [
-        ("type_name", c_char_p),
-        ("blck_size", c_int64),
-        ("blck_size_interleave", c_int64),
-        ("type_size", c_size_t),
-        ("is_quantized", c_bool),
-        ("to_float", c_void_p),
-        ("from_float_ref", c_void_p),
-    ]
-
-
-@cache
-def _extended() -> Any:
-    """Return the library, with the functions declared that only this module needs."""
-    return declare(
-        library(),
-        {
-            "gguf_init_from_file": (c_void_p, c_char_p, _FileReading),
-            "gguf_free": (None, c_void_p),
-            "gguf_find_tensor": (c_int64, c_void_p, c_char_p),
-            "gguf_get_data_offset": (c_size_t, c_void_p),
-            "gguf_get_tensor_offset": (c_size_t, c_void_p, c_int64),
-            "gguf_get_tensor_type": (c_int32, c_void_p, c_int64),
-            "gguf_get_tensor_ne": (POINTER(c_int64), c_void_p, c_int64),
-            "ggml_row_size": (c_size_t, c_int32, c_int64),
-            "ggml_get_type_traits": (POINTER(_Type), c_int32),
-        },
-    )
 
 
 class StoredMatrix:
@@ -81,8 +31,8 @@ class StoredMatrix:
 
     def __init__(self, file: Path, *names: str) -> None:
         """Find the first matrix of `names` in `file`. Raises EngineError if it has none of them."""
-        lib = _extended()
-        opened = lib.gguf_init_from_file(str(file).encode(), _FileReading(True, None))
+        lib = extended("gguf")
+        opened = lib.gguf_init_from_file(str(file).encode(), structure("gguf_init_params")(True))
         try:
             found = [lib.gguf_find_tensor(opened, name.encode()) for name in names]
             at = next((index for index in found if index >= 0), None)
@@ -198,7 +148,7 @@ class GgufModel:
         self.longest = self.number("context_length")
         """The longest sequence that the model was trained for, in tokens; None if unknown."""
 
-    def new_context(self, owner: object, params: ContextParams) -> int:
+    def new_context(self, owner: object, params: Any) -> int:
         """Make a context of llama.cpp, and return its pointer. It is freed with its `owner`, before
         contexts that were made earlier for the same one. Raises MemoryError."""
         lib = library()
