@@ -7,7 +7,7 @@ from time import perf_counter
 
 import torch
 
-from voiceloop.llm.decode.graphs import Capture, Graph, Plainly
+from voiceloop.llm.decode.captured import Capture, Graph, Plainly
 
 
 class Captures:

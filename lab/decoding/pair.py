@@ -18,8 +18,7 @@ from lab.decoding.captures import Captures
 from lab.decoding.synthetic import synthetic_pair
 from voiceloop.bench.modes import another, prompt_of, without_draft
 from voiceloop.errors import ConfigError, OutOfMemory
-from voiceloop.llm.decode.captured import Captured
-from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.decode.captured import Capture, Captured, CudaGraphs
 from voiceloop.llm.draft.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
 from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement

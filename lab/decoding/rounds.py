@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from voiceloop.llm.decode.graphs import Graph, Plainly
+from voiceloop.llm.decode.captured import Graph, Plainly
 
 WAITS = re.compile(r"cuda(Stream|Event|Device)Synchronize|cuda(Memcpy|MemcpyToSymbol)")
 """Matches calls of the CUDA runtime that wait for the device."""

@@ -20,7 +20,7 @@ from lab.decoding.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from lab.gpu.checks import LOW, Size, counts, tested
 from lab.gpu.rows import Row, checked, not_here
 from voiceloop.bench.modes import BenchPrompt, OurMode, Verified
-from voiceloop.llm.decode.graphs import Capture, Plainly
+from voiceloop.llm.decode.captured import Capture, Plainly
 from voiceloop.llm.model.attention import SlotPosition, has_kernel, hidden, masked
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder

@@ -22,7 +22,7 @@ from lab.decoding.steps import wait
 from lab.gpu.rows import Row, not_here
 from lab.gpu.standins import FRAMES, SMALL_WHISPER, TURBO
 from voiceloop.asr.whisper_encoder import POSITIONS, Layer, WhisperEncoder
-from voiceloop.llm.decode.graphs import CudaGraphs, Plainly
+from voiceloop.llm.decode.captured import CudaGraphs, Plainly
 from voiceloop.placement import BUILDING
 
 SECONDS = (2, 5, 10, 30)

@@ -16,7 +16,7 @@ from lab.decoding.steps import wait
 from lab.decoding.synthetic import PAIRS, Shape
 from lab.gpu.checks import LOW
 from lab.gpu.rows import Row, checked, not_here
-from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.decode.captured import Capture, CudaGraphs
 from voiceloop.llm.model.operations import ROUNDED, Operations, operations, relative_error
 from voiceloop.llm.model.plain import PLAIN, Whole
 

@@ -25,7 +25,7 @@ from lab.gpu.rows import Row, at_least, at_most, checked, rows
 from scripts import gpu_check
 from tests.lab.conftest import CPU
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.decode.graphs import Plainly
+from voiceloop.llm.decode.captured import Plainly
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.operations import ROUNDED
 from voiceloop.llm.model.plain import PLAIN, Linear, Plain

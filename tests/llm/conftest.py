@@ -38,7 +38,6 @@ from transformers import (
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import Captured
 from voiceloop.llm.decode.hook import MakeHook
-from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.draft.featuredraft import (
@@ -50,7 +49,7 @@ from voiceloop.llm.draft.featuredraft import (
     LoadedHead,
 )
 from voiceloop.llm.model.attention import Branches, SlotPosition
-from voiceloop.llm.model.cache import CachePool, KvCache
+from voiceloop.llm.model.cache import CachePool, KvCache, SharedOpening
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Sampling

@@ -26,9 +26,8 @@ from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tok
 from tests.llm.distributions import CPU
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
-from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
-from voiceloop.llm.model.cache import CachePool, KvCache
+from voiceloop.llm.model.cache import CachePool, KvCache, SharedOpening
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.verify import ROOT, Tree, chain
 from voiceloop.llm.text.messages import OKAY, OWN_CALL

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from voiceloop.llm.decode.graphs import CudaGraphs, Plainly
+from voiceloop.llm.decode.captured import CudaGraphs, Plainly
 
 pytestmark = pytest.mark.models
 

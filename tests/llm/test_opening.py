@@ -9,9 +9,8 @@ import torch
 
 from tests.ggufkinds import KINDS, write_kind
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.engine import speculative
-from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.cache import KvCache, SharedOpening
 from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models

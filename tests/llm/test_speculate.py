@@ -34,7 +34,6 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
-from voiceloop.llm.rules.verify import DraftTokens
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
@@ -140,32 +139,6 @@ def test_a_reply_calls_a_tool_if_that_is_likelier_than_words(workshop, sampling)
         kept = {*(only > -torch.inf).nonzero().flatten().tolist()}
         assert kept == (begins if calling else {*range(workshop.vocab)} - begins)
     assert kinds == {True, False}
-
-
-# ---- a pass for several conversations
-
-
-@pytest.mark.parametrize("sampling", [GREEDY, PENALISED], ids=["greedy", "sampled"])
-def test_plans_of_several_conversations_can_be_computed_before_any_is_settled(workshop, sampling):
-    target, drafted = workshop.decoder(), 4
-    made, known, expected, plans = [], [], [], []
-    for wrong, prompt in enumerate(prompts(workshop.vocab, drafted + 1)):
-        one = speculator(target, None, sampling, None)
-        whole = say(speculator(target, None, sampling, None), prompt, 3 + drafted + 1).ids
-        known.append([*prompt, *say(one, prompt, 3).ids])
-        x = torch.tensor(whole[3 : 3 + drafted])
-        x[wrong:] += 1  # of the last, none is wrong
-        plans.append(one.plan(known[-1], DraftTokens(x % workshop.vocab)))
-        expected.append(whole[3 : 3 + wrong + 1])
-        made.append(one)
-    assert [plan.start for plan in plans] == [plan.slot.length for plan in plans]
-    logits = [target.forward(plan.tokens, plan.slot, plan.keep) for plan in plans]
-    for one, ids, plan, rows, tokens in zip(made, known, plans, logits, expected, strict=True):
-        step = one.settle(plan, rows)
-        assert list(step.tokens) == tokens
-        assert (step.drafted, step.accepted) == (drafted, len(tokens) - 1)
-        assert one.cache.length == step.start + step.rows == len(ids) + step.accepted
-        caches_are_right(one, [*ids, *tokens], (target,))
 
 
 # ---- cancellation

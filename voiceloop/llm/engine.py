@@ -19,10 +19,15 @@ from voiceloop.calibration.idle import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
-from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.decode.captured import (
+    LENGTHS,
+    Capture,
+    Captured,
+    CudaGraphs,
+    FixedRound,
+    PlacedModel,
+)
 from voiceloop.llm.decode.hook import find_hook
-from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
     AssistantDrafter,
@@ -42,7 +47,7 @@ from voiceloop.llm.draft.featuredraft import (
     shipped_head,
 )
 from voiceloop.llm.gguf.file import ASSISTANT, GgufModel, gguf_in
-from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
+from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, SharedOpening, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead

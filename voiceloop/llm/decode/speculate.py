@@ -24,10 +24,9 @@ from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.llm.decode.captured import Captured, Rounds
-from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.drafts import Draft
 from voiceloop.llm.model.attention import followed
-from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.cache import KvCache, SharedOpening
 from voiceloop.llm.model.decoder import CHUNK, Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
@@ -59,55 +58,6 @@ class Prompt:
     """A token that the reply may not begin with."""
     calls: frozenset[int] = frozenset()
     """The tokens with which a call of a tool begins, if the reply may call one; otherwise empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassPlan:
-    """A pass of the target for one conversation, and what is needed to decide tokens from its
-    logits.
-
-    The pass itself needs only `tokens`, `start`, `slot` and `keep`. `Speculator.settle` needs the
-    other fields and the logits. A plan is valid until the next plan for the same conversation.
-    """
-
-    tokens: Tensor
-    """The tokens to compute, int64: the ids that the target has not seen, then the draft tokens."""
-    start: int
-    """The position of the first token to compute."""
-    slot: KvCache
-    """The cache with all rows before `start`. The pass adds the new rows to it."""
-    keep: int
-    """The pass returns the logits after each of the last `keep` tokens."""
-    x: DraftTokens
-    noise: Tensor | None
-    """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
-    position: int
-    """Index, among the turn's tokens, of the first token that this pass decides."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ReplyStart:
-    """The place of a reply in the ids and in its turn. The fields after `start` are `position`,
-    `avoided`, `calls` and `watched` of the reply's `Prompt`."""
-
-    start: int = 0
-    """The number of ids before the reply."""
-    first: int = 0
-    avoided: int | None = None
-    calls: frozenset[int] = frozenset()
-    watched: int | None = None
-
-    def position(self, length: int) -> int:
-        """Return the index, among the turn's tokens, of the token after the first `length` ids."""
-        return self.first + length - self.start
-
-
-@dataclass(frozen=True, slots=True)
-class _Watches:
-    """Stopwatches of the two models."""
-
-    draft: Stopwatch
-    target: Stopwatch
 
 
 class Speculator:
@@ -147,11 +97,14 @@ class Speculator:
             captured, self.cache, draft, self._verifier, self._penalties
         )
         self._opening = opening or SharedOpening()
-        self._reply = _ReplyStart()
+        self._prompt = Prompt((), 0)
+        """The prompt of the reply."""
+        self._start = 0
+        """The number of ids before the reply."""
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
         """The number of ids after which `ending` is known, and its value."""
-        self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
+        self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
 
     @cached_property
     def _rows(self) -> Tensor:
@@ -165,7 +118,7 @@ class Speculator:
 
         `ids` ends with the reply's last token, the only one that the target has not seen yet.
         """
-        position = self._reply.position(len(ids))
+        position = self._position(ids)
         tree = chain(0) if self._draft is None else self._policy.next(position).cut(limit - 1)
         if (rounds := self._rounds) is not None and rounds.ready(ids):
             steps = self._replayed(rounds, ids, len(tree), position)
@@ -177,7 +130,7 @@ class Speculator:
             step = yield from steps
         finally:
             self.rollback(len(ids) + step.accepted)
-            draft_ms, target_ms = self._watches.draft.take(), self._watches.target.take()
+            draft_ms, target_ms = self._draft_watch.take(), self._target_watch.take()
             step = replace(step, draft_ms=draft_ms, target_ms=target_ms)
             self.stats.round(step)
         self._policy.observe(step.tree, step.path, step.draft_ms, step.target_ms)
@@ -198,20 +151,18 @@ class Speculator:
             if len(x):
                 yield None
         # Verify: p_1, …, p_k+1 from the target, all in one pass.
-        plan = self.plan(ids, x, noise)
-        with self._watches.target:
-            logits = self._logits(plan)
-            # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
-            return self.settle(plan, logits)
+        # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
+        with self._target_watch:
+            return self._settled(ids, x, noise)
 
     def _proposed(
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
         """Let the draft read the ids that it has not read, and propose tokens after `ids`."""
         yield from self._catch_up(draft, ids)
-        self._penalties.count(ids, self._reply.start)
+        self._penalties.count(ids, self._start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
-        return (yield from self._watches.draft.steps(proposal))
+        return (yield from self._draft_watch.steps(proposal))
 
     def _catch_up(self, draft: Draft, ids: Sequence[int]) -> Steps[None]:
         """Let the draft read the ids that it has not read, if they are too many for
@@ -226,59 +177,14 @@ class Speculator:
         draft tokens."""
         if k > 0 and self._draft is not None:
             yield from self._catch_up(self._draft, ids)
-        k = yield from rounds.begin(ids, k, self._reply.start, position)
-        with self._watches.draft:
+        k = yield from rounds.begin(ids, k, self._start, position)
+        with self._draft_watch:
             rounds.draft(k)
-        with self._watches.target:
+        with self._target_watch:
             rounds.verify(k)
         n, tokens = rounds.settle()
         self._forget(len(ids) + n)
         return Step(tuple(tokens), chain(k), range(n), start=len(ids) - 1, rows=n + 1)
-
-    @torch.inference_mode()
-    def plan(
-        self,
-        ids: Sequence[int],
-        x: DraftTokens,
-        noise: Tensor | None = None,
-    ) -> PassPlan:
-        """Plan the pass over the ids that the target has not seen and over the draft tokens `x`.
-
-        `noise` is the noise with which the draft chose the tokens; None if it used none.
-        """
-        start, position = self.cache.length, self._reply.position(len(ids))
-        unseen = torch.tensor(ids[start:])
-        tokens = self._rows[: len(unseen) + len(x)]
-        tokens[: len(unseen)] = unseen
-        tokens[len(unseen) :] = x.tokens
-        self._penalties.count(ids, self._reply.start)
-        if noise is None:
-            noise = self._verifier.noise(position, x.tree.depth + 1)
-        return PassPlan(tokens, start, self.cache, len(x) + 1, x, noise, position)
-
-    @torch.inference_mode()
-    def settle(self, plan: PassPlan, logits: Tensor) -> Step:
-        """Decide tokens by `logits` [plan.keep, vocab], the result of the planned pass.
-
-        The rows of rejected tokens are removed from the target's cache.
-        """
-        x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
-        follows = None if x.branches is None else followed(x.branches, logits.device)
-        scores = self._penalties.apply(logits, x.tokens, follows=follows)
-        if known == self._reply.start:
-            scores = self._beginning(scores, logits[0])
-        path, tokens = self._verifier.verify(scores, x, plan.noise)
-        end = known + len(path)
-        self.stats.rolled_back(end, self.cache.length)
-        self.cache.keep(known, path)
-        return Step(
-            tokens=tuple(tokens),
-            tree=x.tree,
-            path=path,
-            start=plan.start,
-            rows=end - plan.start,
-            prompt=max(0, self._reply.start - plan.start),
-        )
 
     @torch.inference_mode()
     def revise(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, Step]:
@@ -326,12 +232,12 @@ class Speculator:
     def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
         """Read `prompt`, and return the logits after it, [1, vocab]. The caller decides the first
         tokens of the reply. In the logits, tokens that may not begin the reply are -inf."""
-        x = yield from self._begin(prompt, ())
-        plan, watch = self.plan(prompt.ids, x), self._watches.target
+        nothing = yield from self._begin(prompt, ())
+        start, watch = self.cache.length, self._target_watch
         with watch:
-            logits = self._logits(plan)
-        rows = len(plan.tokens)
-        step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
+            logits = self._logits(prompt.ids, nothing)
+        rows = self.cache.length - start
+        step = Step(start=start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
         self.stats.total.target_passes += 1  # it gives the first tokens
         return self._beginning(logits, logits[0])
@@ -345,7 +251,7 @@ class Speculator:
 
         The caller verifies them. This waits for the device.
         """
-        position, start, draft = self._reply.position(len(ids)), self._reply.start, self._draft
+        position, start, draft = self._position(ids), self._start, self._draft
         depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
         if draft is None or depth == 0:
             return [], 0.0
@@ -355,14 +261,14 @@ class Speculator:
         draft.rollback(len(ids))
         self._penalties.rollback(start)
         self._penalties.count(ids[:start], start)
-        return tokens, self._watches.draft.take()
+        return tokens, self._draft_watch.take()
 
     def follow(self, seed: int) -> None:
         """Draw the rest of the reply with the noise of `seed`. The caller has decided the first
         tokens."""
         self._verifier.follow(seed)
         if self._draft is not None:
-            self._draft.rollback(self._reply.start)  # it may have read tokens of another reply
+            self._draft.rollback(self._start)  # it may have read tokens of another reply
 
     @torch.inference_mode()
     def open(self, ids: Sequence[int]) -> Steps[None]:
@@ -384,7 +290,7 @@ class Speculator:
     @torch.inference_mode()
     def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the rows of all `ids` in the draft's cache."""
-        draft, watch = self._draft, self._watches.draft
+        draft, watch = self._draft, self._draft_watch
         if draft is None or draft.length >= len(ids):
             return
         before = draft.length
@@ -433,9 +339,7 @@ class Speculator:
         """
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _ReplyStart(
-            len(ids), prompt.position, prompt.avoided, prompt.calls, prompt.watched
-        )
+        self._prompt, self._start = prompt, len(ids)
         self._penalties.begin(prompt.earlier)
         self._verifier.begin(prompt.turn)
         offered = DraftTokens(torch.tensor(old, dtype=torch.long, device=self._target.device))
@@ -450,31 +354,52 @@ class Speculator:
         """Return `scores` [rows, vocab] with -inf in the first row for each token that may not
         begin the reply. `logits` [vocab] are the target's logits of that row, without penalties.
         They give the end probability if it is wanted there."""
-        reply, first = self._reply, scores[:1]
-        if reply.watched == reply.start:
-            self._record_ending(reply.start, logits)
-        if not reply.calls and reply.avoided is None:
+        prompt, first = self._prompt, scores[:1]
+        if prompt.watched == self._start:
+            self._record_ending(self._start, logits)
+        if not prompt.calls and prompt.avoided is None:
             return scores
-        if reply.calls:
-            first = decide_call(first, logits, reply.calls)
-        if reply.avoided is not None:
+        if prompt.calls:
+            first = decide_call(first, logits, prompt.calls)
+        if prompt.avoided is not None:
             first = first.clone()
-            first[0, reply.avoided] = -torch.inf
+            first[0, prompt.avoided] = -torch.inf
         return torch.cat((first, scores[1:]))
 
     def _verified(self, ids: Sequence[int], x: DraftTokens) -> Step:
         """Verify `x` after `ids` in one pass. `x` does not come from the draft."""
-        plan, watch = self.plan(ids, x), self._watches.target
-        with watch:
-            step = self.settle(plan, self._logits(plan))
-        step = replace(step, target_ms=watch.take())
+        with self._target_watch:
+            step = self._settled(ids, x, None)
+        step = replace(step, target_ms=self._target_watch.take())
         self.stats.target_pass(step)
         return step
+
+    def _settled(self, ids: Sequence[int], x: DraftTokens, noise: Tensor | None) -> Step:
+        """Compute the pass over the ids that the target has not seen and over the draft tokens `x`,
+        and decide tokens by it. The rows of rejected tokens are removed from the target's cache.
+
+        `noise` is the noise with which the draft chose the tokens; None if it used none.
+        """
+        start, known = self.cache.length, len(ids)
+        self._penalties.count(ids, self._start)
+        if noise is None:
+            noise = self._verifier.noise(self._position(ids), x.tree.depth + 1)
+        logits = self._logits(ids, x)
+        follows = None if x.branches is None else followed(x.branches, logits.device)
+        scores = self._penalties.apply(logits, x.tokens, follows=follows)
+        if known == self._start:
+            scores = self._beginning(scores, logits[0])
+        path, tokens = self._verifier.verify(scores, x, noise)
+        end = known + len(path)
+        self.stats.rolled_back(end, self.cache.length)
+        self.cache.keep(known, path)
+        prompt = max(0, self._start - start)
+        return Step(tuple(tokens), x.tree, path, start, rows=end - start, prompt=prompt)
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the rows of `ids` that the target's cache lacks. If there are any, pause after
         each pass."""
-        start, watch = self.cache.length, self._watches.target
+        start, watch = self.cache.length, self._target_watch
         if start >= len(ids):
             return
         try:
@@ -488,11 +413,20 @@ class Speculator:
         self._record_ending(len(ids), logits[-1])
         yield None
 
-    def _logits(self, plan: PassPlan) -> Tensor:
-        """Compute the planned pass and return its logits."""
-        if (tree := plan.x.branches) is None:
-            return self._target.forward(plan.tokens, plan.slot, plan.keep)
-        return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
+    def _logits(self, ids: Sequence[int], x: DraftTokens) -> Tensor:
+        """Compute the ids that the target has not seen and the draft tokens `x` after them. Return
+        the logits after the last id and after each draft token, [k + 1, vocab]."""
+        unseen = torch.tensor(ids[self.cache.length :])
+        tokens = self._rows[: len(unseen) + len(x)]
+        tokens[: len(unseen)] = unseen
+        tokens[len(unseen) :] = x.tokens
+        if x.branches is None:
+            return self._target.forward(tokens, self.cache, len(x) + 1)
+        return self._target.forward_tree(tokens, self.cache, x.branches, len(x) + 1)
+
+    def _position(self, ids: Sequence[int]) -> int:
+        """Return the index, among the turn's tokens, of the token after `ids`."""
+        return self._prompt.position + len(ids) - self._start
 
     def _record_ending(self, length: int, logits: Tensor) -> None:
         """Compute the value of `ending(length)` from `logits` [vocab]. Doing it now means that

@@ -6,7 +6,8 @@ later, so cancellation, rejection and truncation are free.
 
 A cache has its own buffers, or one of the `Slots` that all conversations of a model share. With
 slots, one captured pass serves all conversations. A `CachePool` limits the memory of idle
-conversations. Only the owner of a cache knows which tokens its rows belong to.
+conversations. A `SharedOpening` has the rows with which most of them begin. Only the owner of a
+cache knows which tokens its rows belong to.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.errors import OutOfMemory
+from voiceloop.placement import memory_for
 
 MIB = 2**20
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
@@ -228,3 +230,40 @@ class CachePool:
 
 def _nbytes(group: Group) -> int:
     return sum(cache.nbytes for cache in group)
+
+
+class SharedOpening:
+    """Keeps a copy of the rows of the newest opening, to share it among conversations. An opening
+    is the ids before the first exchange: the system prompt and the tools.
+
+    Most conversations of an engine have the same opening, and it is far longer than what a user
+    says.
+    Only whole openings are compared. If parts were, a client could find out the instructions of
+    another client word by word, from the time that its own take.
+    """
+
+    def __init__(self) -> None:
+        self._ids: tuple[int, ...] = ()
+        self._rows = KvCache(0)
+
+    def lend(self, ids: Sequence[int], cache: KvCache) -> bool:
+        """Replace the rows of `cache` by those of the opening `ids`, and return whether they were
+        kept."""
+        kept = bool(ids) and tuple(ids) == self._ids
+        if kept:
+            cache.fork(self._rows, len(ids))
+        return kept
+
+    def keep(self, ids: Sequence[int], cache: KvCache) -> None:
+        """Keep the rows of the opening `ids`, which are all rows of `cache`, if the memory allows a
+        copy."""
+        if tuple(ids) == self._ids:
+            return
+        self._ids, self._rows = (), KvCache(len(ids))
+        try:
+            with memory_for("a copy of the system prompt", MEMORY_HINT):
+                self._rows.fork(cache, len(ids))
+        except OutOfMemory:
+            self._rows.release()
+        else:
+            self._ids = tuple(ids)
