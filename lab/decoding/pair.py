@@ -19,8 +19,10 @@ from lab.decoding.synthetic import synthetic_pair
 from voiceloop.bench.modes import another, prompt_of, without_draft
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.decode.captured import Capture, Captured, CudaGraphs
-from voiceloop.llm.draft.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
-from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
+from voiceloop.llm.draft.drafts import ModelDrafter
+from voiceloop.llm.draft.featuredraft import FeatureModel, LayerDrafter
+from voiceloop.llm.draft.trained import LoadedHead
+from voiceloop.llm.draft.translated import TranslatedDrafter
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk

@@ -40,14 +40,8 @@ from voiceloop.llm.decode.captured import Captured
 from voiceloop.llm.decode.hook import MakeHook
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
-from voiceloop.llm.draft.featuredraft import (
-    FUSE,
-    DraftCard,
-    DraftShape,
-    FeatureDraft,
-    FeatureModel,
-    LoadedHead,
-)
+from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
+from voiceloop.llm.draft.trained import FUSE, DraftCard, DraftShape, LoadedHead
 from voiceloop.llm.model.attention import Branches, SlotPosition
 from voiceloop.llm.model.cache import CachePool, KvCache, SharedOpening
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder

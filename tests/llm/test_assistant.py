@@ -13,7 +13,7 @@ from tests.ggufkinds import CONTEXT, write_assistant, write_kind
 from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
 from voiceloop.errors import EngineError
-from voiceloop.llm.draft.drafters import AssistantDrafter
+from voiceloop.llm.draft.featuredraft import AssistantDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.attention import FEATURES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.llm.distributions import CPU, Table
 from voiceloop.llm.draft.drafts import ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft
-from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
+from voiceloop.llm.draft.translated import TranslatedDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, choose, warp
@@ -185,6 +185,6 @@ def test_a_look_up_reads_only_what_is_new() -> None:
     assert ids.read == 1
 
 
-@pytest.mark.parametrize("kind", [ModelDraft, FeatureDraft, SharedDraft, TextDraft])
+@pytest.mark.parametrize("kind", [ModelDraft, FeatureDraft, TranslatedDraft])
 def test_a_draft_that_is_tried_again_reads_in_no_step_what_it_has_missed(kind) -> None:
     assert kind.lag < DraftPolicy.PROBE

@@ -26,7 +26,7 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decode import hook
-from voiceloop.llm.draft.drafters import ModelDrafter
+from voiceloop.llm.draft.drafts import ModelDrafter
 from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.hf import TransformersDecoder

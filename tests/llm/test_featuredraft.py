@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from models.train.draft.layer import rounded
 from tests.llm.replies import GREEDY, MODE_NAMES, MODES, prompts, run, say, speculator
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.draft.featuredraft import (
+from voiceloop.llm.draft.featuredraft import FeatureDraft
+from voiceloop.llm.draft.trained import (
     CARD,
     FUSE,
     SCALE,
@@ -22,7 +23,6 @@ from voiceloop.llm.draft.featuredraft import (
     WEIGHTS,
     DraftCard,
     DraftShape,
-    FeatureDraft,
     check_head,
     is_head,
     load_head,
@@ -150,7 +150,7 @@ def test_a_damaged_draft_is_said_to_be_one(tmp_path, damage):
 
 
 def test_one_that_ships_is_found_by_the_family_it_was_trained_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("voiceloop.llm.draft.featuredraft.bundled", tmp_path.joinpath)
+    monkeypatch.setattr("voiceloop.llm.draft.trained.bundled", tmp_path.joinpath)
     assert shipped_head("f" * 32, CPU) is None
     written(tmp_path / "models" / "drafts" / "mine")
     found = shipped_head("f" * 32, CPU)

@@ -17,12 +17,14 @@ from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
 from voiceloop.errors import EngineError
 from voiceloop.llm import engine as engines
-from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
-from voiceloop.llm.draft.featuredraft import FUSE, NORM, DraftCard, DraftShape, LoadedHead
+from voiceloop.llm.draft.drafts import NgramDrafter
+from voiceloop.llm.draft.featuredraft import LayerDrafter
+from voiceloop.llm.draft.trained import FUSE, DraftCard, DraftShape, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm
 from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import NORM
 from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, load_model

@@ -14,7 +14,8 @@ from torch import Tensor
 from tests.ggufkinds import CONTEXT, mtp_layer, network, write_kind
 from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
-from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
+from voiceloop.llm.draft.drafts import NgramDrafter
+from voiceloop.llm.draft.featuredraft import LayerDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.gguf.context import HeadContext
 from voiceloop.llm.gguf.file import ROWS, GgufModel

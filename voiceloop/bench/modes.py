@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from voiceloop.bench.machine import rotation
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.draft.drafters import LayerDrafter
+from voiceloop.llm.draft.featuredraft import LayerDrafter
 from voiceloop.llm.engine import SpeculativeLlm
 from voiceloop.llm.model.cache import MIB, CachePool
 from voiceloop.llm.model.decoder import Decoder

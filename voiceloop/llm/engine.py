@@ -29,16 +29,9 @@ from voiceloop.llm.decode.captured import (
 )
 from voiceloop.llm.decode.hook import find_hook
 from voiceloop.llm.decode.speculate import Speculator
-from voiceloop.llm.draft.drafters import (
-    AssistantDrafter,
-    Drafter,
-    LayerDrafter,
-    ModelDrafter,
-    NgramDrafter,
-    TranslatedDrafter,
-)
-from voiceloop.llm.draft.featuredraft import (
-    FeatureModel,
+from voiceloop.llm.draft.drafts import Drafter, ModelDrafter, NgramDrafter
+from voiceloop.llm.draft.featuredraft import AssistantDrafter, FeatureModel, LayerDrafter
+from voiceloop.llm.draft.trained import (
     LoadedHead,
     check_head,
     head_rows,
@@ -46,6 +39,7 @@ from voiceloop.llm.draft.featuredraft import (
     load_head,
     shipped_head,
 )
+from voiceloop.llm.draft.translated import TranslatedDrafter
 from voiceloop.llm.gguf.file import ASSISTANT, GgufModel, gguf_in
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, SharedOpening, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder

@@ -38,7 +38,7 @@ from voiceloop.catalog.names import find
 from voiceloop.cli.main import failed
 from voiceloop.cli.manual import help_text
 from voiceloop.errors import ConfigError, EngineError
-from voiceloop.llm.draft.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
+from voiceloop.llm.draft.trained import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
 from voiceloop.llm.engine import placement, system_prompt, vocabulary
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.checkpoint import Checkpoint

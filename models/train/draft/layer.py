@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from voiceloop.llm.draft.featuredraft import SCALE, DraftShape
+from voiceloop.llm.draft.trained import SCALE, DraftShape
 from voiceloop.llm.model.checkpoint import rotary_table
 
 STEPS = 4
@@ -144,7 +144,7 @@ class FeatureLayer(nn.Module):
 
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights by the names that `llm.draft.featuredraft` reads."""
+        """Return the weights by the names that `llm.draft.trained` reads."""
         fuse, hidden = self.fuse.weight.clone(), self.shape.hidden
         fuse[:, :hidden] /= self.embedding_size
         fuse[:, hidden:] /= self.feature_size

@@ -28,7 +28,7 @@ from transformers import PreTrainedModel
 from models.train.draft.layer import STEPS, Batch, FeatureLayer, acceptance, losses
 from models.train.draft.replies import Generator, Replies, load_replies
 from voiceloop.errors import ConfigError
-from voiceloop.llm.draft.featuredraft import DraftShape
+from voiceloop.llm.draft.trained import DraftShape
 from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 
 BESIDE = 64

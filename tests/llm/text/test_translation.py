@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from tests.llm.conftest import CONTEXT, CORPUS, Scripted, build_model, build_tokenizer
+from tests.llm.conftest import CONTEXT, CORPUS, build_model, build_tokenizer
 from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, prompts, run, say, speculator
 from voiceloop.llm.decode.speculate import Speculator
-from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
+from voiceloop.llm.draft.translated import TranslatedDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.verify import chain
-from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import Translation, shared
 
 pytestmark = pytest.mark.models
@@ -135,27 +134,23 @@ def test_tokens_are_shared_where_they_mean_the_same_bytes():
 # ---- drafts
 
 
-def made(workshop: Any, kind: str, how: str, target: Any, sampling: Sampling, length: int | None):
+def made(workshop: Any, kind: str, target: Any, sampling: Sampling, length: int | None):
     other = TOKENIZERS[kind]
     model = decoder(build_model("llama", len(other), 5), len(other), CONTEXT)
     translation = Translation(workshop.tokenizer, other)
     vocab, cache = target.vocab, KvCache(CAPACITY)
-    if how == "shared":
-        same = shared(workshop.tokenizer.get_vocab(), other.get_vocab())
-        draft: Any = SharedDraft(model, translation, same, vocab, sampling, CAPACITY)
-    else:
-        draft = TextDraft(model, translation, workshop.tokenizer, other, CAPACITY)
+    same = shared(workshop.tokenizer.get_vocab(), other.get_vocab())
+    draft = TranslatedDraft(model, translation, same, vocab, sampling, CAPACITY)
     return Speculator(target, draft, DraftPolicy(length, 0.1), sampling, cache), draft
 
 
-@pytest.mark.parametrize("how", ["shared", "text"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
-def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, kind, how):
+def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, kind):
     target, drafted = workshop.decoder(), 0
     for prompt in prompts(workshop.vocab, 2):
         for length in (4, None):
-            speaks, _ = made(workshop, kind, how, target, sampling, length)
+            speaks, _ = made(workshop, kind, target, sampling, length)
             reply = say(speaks, prompt, 24).ids
             plain = speculator(workshop.decoder(), None, sampling, None)
             assert reply == say(plain, prompt, 24).ids
@@ -171,55 +166,33 @@ def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, 
     ],
 )
 @pytest.mark.parametrize("temperature", [0.0, 0.8], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("how", ["shared", "text"])
 @pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3", "mistral"])
 def test_whatever_its_architecture_replies_are_the_targets_own(
-    workshop, architecture, how, temperature, count, tokens
+    workshop, architecture, temperature, count, tokens
 ):
     sampling, target, drafted = Sampling(temperature, seed=7), workshop.decoder(architecture), 0
     for kind, prompt in zip(itertools.cycle(KINDS), prompts(workshop.vocab, count), strict=False):
         plain = say(speculator(target, None, sampling, None), prompt, tokens).ids
-        speaks, _ = made(workshop, kind, how, target, sampling, 4)
+        speaks, _ = made(workshop, kind, target, sampling, 4)
         assert say(speaks, prompt, tokens).ids == plain, kind
         drafted += speaks.stats.total.drafted
     assert drafted > 0
 
 
-@pytest.mark.parametrize("kind", ["bytes", "pieces", "unigram"])
-def test_in_text_a_draft_that_would_say_the_same_words_is_right(workshop, kind):
-    text = "The capital of France is Paris. Once upon a time there was a sailor. 🌍 Thank you."
-    text = text if kind != "unigram" else text.replace("🌍", "")
-    source, other = workshop.tokenizer, TOKENIZERS[kind]
-    other.chat_template = source.chat_template
-    target, template = workshop.scripted(text), workshop.template
-    cache, translation = KvCache(CAPACITY), Translation(source, other)
-    own: Any = Scripted(ChatTemplate(other, "other"), other, [text])
-    own._header = Translation(source, other).translate(template.user_to_reply)
-    said = Translation(source, other).translate(source.encode(text))
-    own._replies = [[*said, other.eos_token_id]]
-    draft = TextDraft(own, translation, source, other, CAPACITY)
-    speaks = Speculator(target, draft, DraftPolicy(4, 0.1), Sampling(), cache)
-    prompt = [*template.opening(""), *template.content("Hello."), *template.user_to_reply]
-    reply = say(speaks, prompt, len(source.encode(text)) + 1).ids
-    assert source.decode(reply).startswith(text)
-    assert speaks.stats.total.accepted > 0.8 * speaks.stats.total.tested > 0
-
-
 def test_shared_tokens_are_proposed_from_the_drafts_own_distribution_over_them(workshop):
     sampling, target = Sampling(1.0), workshop.decoder()
     (prompt,) = prompts(workshop.vocab, 1)
-    _, draft = made(workshop, "pieces", "shared", target, sampling, 4)
+    _, draft = made(workshop, "pieces", target, sampling, 4)
     noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
     x = run(draft.propose(prompt, chain(4), noise, Penalties(sampling, workshop.vocab, CPU)))
     same = shared(workshop.tokenizer.get_vocab(), TOKENIZERS["pieces"].get_vocab())
     assert set(x.tokens.tolist()) <= set(same.values())
 
 
-@pytest.mark.parametrize("how", ["shared", "text"])
-def test_whatever_is_cut_back_the_draft_goes_on_as_if_it_had_never_been(workshop, how):
+def test_whatever_is_cut_back_the_draft_goes_on_as_if_it_had_never_been(workshop):
     chance, target = random.Random(4), workshop.decoder()
     sampling = Sampling()
-    _, live = made(workshop, "pieces", how, target, sampling, 4)
+    _, live = made(workshop, "pieces", target, sampling, 4)
     words = [workshop.tokenizer.encode(text) for text in CORPUS]
     ids: list[int] = []
     for _ in range(60):
@@ -236,17 +209,16 @@ def test_whatever_is_cut_back_the_draft_goes_on_as_if_it_had_never_been(workshop
                 ids = [*ids, *chance.choice(words)[: chance.randrange(1, 9)]][:200]
         if not ids:
             continue
-        _, fresh = made(workshop, "pieces", how, target, sampling, 4)
+        _, fresh = made(workshop, "pieces", target, sampling, 4)
         penalties = Penalties(sampling, workshop.vocab, CPU)
         expected = run(fresh.propose(ids, chain(3), None, penalties)).tokens
         assert torch.equal(run(live.propose(ids, chain(3), None, penalties)).tokens, expected)
 
 
-@pytest.mark.parametrize("how", ["shared", "text"])
-def test_what_is_too_long_in_the_drafts_tokens_is_not_drafted(workshop, how):
+def test_what_is_too_long_in_the_drafts_tokens_is_not_drafted(workshop):
     target, sampling = workshop.decoder(), Sampling()
-    speaks, draft = made(workshop, "characters", how, target, sampling, 4)
+    speaks, draft = made(workshop, "characters", target, sampling, 4)
     prompt = workshop.tokenizer.encode("the capital of France is Paris. " * 20)[:300]
-    assert len(draft._reader.translation.translate(prompt)) > CAPACITY
+    assert len(draft._translation.translate(prompt)) > CAPACITY
     plain = speculator(workshop.decoder(), None, sampling, None)
     assert say(speaks, prompt, 8).ids == say(plain, prompt, 8).ids

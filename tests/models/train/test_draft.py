@@ -16,8 +16,8 @@ from models.train.draft.requests import HELD_OUT, dialogues
 from tests.ggufkinds import write_kind
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.cli import main as cli
-from voiceloop.llm.draft.drafters import LayerDrafter
-from voiceloop.llm.draft.featuredraft import CARD, WEIGHTS, LoadedHead
+from voiceloop.llm.draft.featuredraft import LayerDrafter
+from voiceloop.llm.draft.trained import CARD, WEIGHTS, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst

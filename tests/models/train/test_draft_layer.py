@@ -10,7 +10,8 @@ import torch
 
 from models.train.draft.layer import STEPS, Batch, FeatureLayer, acceptance, losses
 from tests.llm.conftest import CONTEXT, build_model
-from voiceloop.llm.draft.featuredraft import DraftCard, DraftShape, FeatureModel, LoadedHead
+from voiceloop.llm.draft.featuredraft import FeatureModel
+from voiceloop.llm.draft.trained import DraftCard, DraftShape, LoadedHead
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder

@@ -2,6 +2,9 @@
 
 A draft never changes the distribution of a reply, only the time that the reply takes. This module
 uses neither the target's model nor a clock.
+
+A program makes one drafter for its target. The drafter makes one draft for each conversation. All
+of its drafts share one model, if they need a model.
 """
 
 from __future__ import annotations
@@ -72,6 +75,28 @@ class Draft(Protocol):
 
     def release(self) -> None:
         """Forget all tokens, and free the caches if there are any."""
+        ...
+
+
+LIKELY = 0.7
+"""The `acceptance` of drafts that compute."""
+
+
+class Drafter(Protocol):
+    """Makes drafts of one kind for the conversations of one target."""
+
+    parameters: int
+    """The number of weights that take part in computing a draft token."""
+    captures: bool
+    """Whether rounds with these drafts can be captured as CUDA graphs."""
+    branches: bool
+    """Whether these drafts can propose trees of tokens."""
+    acceptance: float
+    """The share of draft tokens that is assumed to be accepted before any were verified."""
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
+        """Make the draft of one conversation. `cache` is the target's cache of this conversation.
+        `slots` are the slots of the draft's model; None if rounds are not captured."""
         ...
 
 
@@ -234,6 +259,22 @@ class ModelDraft(TreeDraft):
         return self._model.forward_tree(tokens, self.cache, tree, len(tokens))
 
 
+class ModelDrafter:
+    """Makes drafts that run a smaller model with the target's vocabulary."""
+
+    captures = branches = True
+    acceptance = LIKELY
+
+    def __init__(self, model: Decoder, capacity: int, ends: frozenset[int]) -> None:
+        """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
+        a reply."""
+        self.model, self.parameters = model, model.parameters
+        self._capacity, self._ends = capacity, ends
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> ModelDraft:
+        return ModelDraft(self.model, sampling, self._capacity, self._ends, slots)
+
+
 class NgramDraft:
     """Proposes the tokens that followed the last few tokens at an earlier place of the sequence.
 
@@ -330,3 +371,18 @@ class NgramDraft:
         again at `start`."""
         period = len(self._ids) - start
         return [self._ids[start + i % period] for i in range(count)]
+
+
+class NgramDrafter:
+    """Makes drafts that repeat earlier tokens of the conversation. These drafts need no model."""
+
+    captures = branches = True
+    parameters = 0
+    acceptance = 0.3  # most sentences repeat nothing
+
+    def __init__(self, device: torch.device) -> None:
+        """`device` is the device of the target."""
+        self._device = device
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> NgramDraft:
+        return NgramDraft(self._device)

@@ -1,184 +1,38 @@
-"""A draft that was trained for one target. It is one layer over the target's features.
+"""Drafts that read the target's features.
 
-A feature is the input of the target's head. The draft's folder holds a card and the layer's
-weights, both written by `models.train.draft`. The embedding and the head are the target's. For
-each token the layer takes the token's embedding and the feature before the token, and computes the
-feature after the token (EAGLE: Li et al. 2024, arXiv 2401.15077). While the layer drafts, it uses
-its own features at positions where the target has not computed any yet. Rows that depend on its own
-features are computed again later.
+A feature is the input of the target's head. A layer that was trained for the target takes for each
+token the token's embedding and the feature before the token, and computes the feature after the
+token (EAGLE: Li et al. 2024, arXiv 2401.15077). While the layer drafts, it uses its own features at
+positions where the target has not computed any yet. Rows that depend on its own features are
+computed again later.
+
+An assistant of Gemma 4 is a small model in a file of its own. Like a layer, it takes a token and
+the target's feature before it. It has no keys and values: all tokens of a draft have the position
+of the first, and see what the target has read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Protocol
+import math
+from collections.abc import Generator, Sequence
+from typing import Protocol
 
-import msgspec
 import torch
 import torch.nn.functional as F
-from msgspec import Meta
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from voiceloop.bundled import bundled
 from voiceloop.engines import Steps
-from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.draft.drafts import TreeDraft
+from voiceloop.llm.draft.drafts import LIKELY, ChainDraft, TreeDraft
+from voiceloop.llm.draft.trained import FUSE, LoadedHead
+from voiceloop.llm.gguf.context import Context, HeadContext
 from voiceloop.llm.model.attention import FEATURES, Branching, Following
-from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
+from voiceloop.llm.model.cache import KvCache, Slots
+from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, Checkpoint, Sight, rotary_table
 from voiceloop.llm.model.decoder import LeanDecoder, TargetDecoder, chunk
-from voiceloop.llm.model.fingerprint import family
-from voiceloop.llm.model.llamacpp import GgufModel
-from voiceloop.llm.model.loading import LoadedModel
 from voiceloop.llm.model.plain import linear
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.verify import Tree
-
-CARD, WEIGHTS = "draft.json", "draft.safetensors"
-FUSE, TOKENS, SCALE = "fuse.weight", "tokens", ".scale"
-_LAYER = "model.layers.0."
-
-Size = Annotated[int, Meta(ge=1, le=2**20)]
-
-
-class DraftShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The sizes of the layer."""
-
-    hidden: Size
-    """Size of a feature, and of an embedding."""
-    heads: Size
-    groups: Size
-    dim: Annotated[int, Meta(ge=2, le=1024, multiple_of=2)]
-    """Size of a head."""
-    inner: Size
-    """Width of the MLP."""
-    eps: float = 1e-6
-    theta: float = 10_000.0
-    """The base of the rotary positions."""
-
-    def weights(self) -> dict[str, tuple[int, int] | tuple[int]]:
-        """Return the shape of every weight, by name."""
-        hidden, inner = self.hidden, self.inner
-        queries, keys = self.heads * self.dim, self.groups * self.dim
-        return {
-            FUSE: (hidden, 2 * hidden),
-            f"{_LAYER}input_layernorm.weight": (hidden,),
-            f"{_LAYER}self_attn.q_proj.weight": (queries, hidden),
-            f"{_LAYER}self_attn.k_proj.weight": (keys, hidden),
-            f"{_LAYER}self_attn.v_proj.weight": (keys, hidden),
-            f"{_LAYER}self_attn.o_proj.weight": (hidden, queries),
-            f"{_LAYER}post_attention_layernorm.weight": (hidden,),
-            f"{_LAYER}mlp.gate_proj.weight": (inner, hidden),
-            f"{_LAYER}mlp.up_proj.weight": (inner, hidden),
-            f"{_LAYER}mlp.down_proj.weight": (hidden, inner),
-            NORM: (hidden,),
-        }
-
-
-class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The contents of draft.json."""
-
-    target: str
-    """The name of the target for which the draft was trained, as the user gave it."""
-    family: str
-    """The `fingerprint.family` of the target. The draft serves all files of this family."""
-    shape: DraftShape
-    minutes: float = 0.0
-    """The duration of the training, in minutes."""
-    accepted: tuple[float, ...] = ()
-    """Acceptance on held-out replies. The first number is the share of first draft tokens that were
-    right. Each further number is the share of right draft tokens at the next place, given that all
-    before were right."""
-    kind: str = "feature"
-    version: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedHead:
-    """A trained draft, loaded from its files."""
-
-    name: str
-    card: DraftCard
-    weights: dict[str, Tensor]
-    tokens: Tensor
-    """The target's tokens that the draft chooses from, int64 [tokens]."""
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights that take part in computing a draft token."""
-        own = sum(weight.numel() for weight in self.weights.values())
-        return own + len(self.tokens) * self.card.shape.hidden
-
-
-def is_head(folder: Path) -> bool:
-    """Tell whether `folder` holds a trained draft, i.e. has a card."""
-    return (folder / CARD).is_file()
-
-
-def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
-    """Load the draft called `name` from `folder`. Raises ModelCorrupt."""
-    try:
-        card = msgspec.json.decode((folder / CARD).read_bytes(), type=DraftCard)
-        with safe_open(folder / WEIGHTS, framework="pt", device=str(device)) as opened:
-            weights = {name: opened.get_tensor(name) for name in opened.keys()}
-        tokens, weights = weights.pop(TOKENS).long(), unrounded(weights)
-        found = {name: tuple(weight.shape) for name, weight in weights.items()}
-        if found != card.shape.weights() or tokens.dim() != 1 or not len(tokens):
-            raise ValueError("its weights are not those of its card")
-    except (
-        *(OSError, ValueError, KeyError, RuntimeError),
-        *(SafetensorError, msgspec.DecodeError),
-    ) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelCorrupt(
-            f"the draft '{name}' is damaged: {reason}", "copy it again, or train another"
-        ) from error
-    return LoadedHead(name, card, weights, tokens)
-
-
-def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Turn int8 matrices back into q · scale, with one scale for each row, and keep other weights.
-    Raises KeyError for a matrix without scales."""
-    return {
-        name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
-        for name, weight in stored.items()
-        if not name.endswith(SCALE)
-    }
-
-
-def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
-    """Load the draft that ships for targets of `family`; None if there is none."""
-    for path in sorted(bundled("models/drafts").glob(f"*/{CARD}")):
-        if msgspec.json.decode(path.read_bytes(), type=DraftCard).family == family:
-            return load_head(path.parent.name, path.parent, device)
-    return None
-
-
-def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
-    """Raise EngineError if the draft does not fit `target`: if it was trained for another family of
-    models, or has a token id that is not below `vocab`."""
-    if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
-        raise EngineError(
-            f"the draft '{head.name}' was trained for {head.card.target}, "
-            f"which is another model than '{target.name}'",
-            "train one with python -m models.train.draft, or set llm.draft to auto",
-        )
-
-
-def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Return the rows of the target's head for `tokens`, [tokens, hidden]. Call this before a
-    decoder takes the weights. Raises EngineError if a GGUF file lacks the head."""
-    if isinstance(target.model, Checkpoint):
-        weights = target.model.weights
-        return weights.get(HEAD, weights[EMBEDDING])[tokens]
-    if isinstance(target.model, GgufModel):
-        return target.model.head[tokens]
-    embeddings: torch.nn.Linear = target.model.get_output_embeddings()  # pyright: ignore[reportAssignmentType]
-    return embeddings.weight.detach()[tokens]
 
 
 class FeatureModel:
@@ -335,3 +189,94 @@ class FeatureDraft(TreeDraft):
         found = self._layer.forward(ids, before, self.cache)
         self._sure = self.cache.length
         return found
+
+
+class LayerDrafter:
+    """Makes drafts that run a layer. The layer was trained for the target."""
+
+    captures, branches = False, True
+    acceptance = LIKELY
+
+    def __init__(self, model: DraftLayer, capacity: int, ends: frozenset[int]) -> None:
+        """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
+        a reply."""
+        self.model, self.parameters = model, model.parameters
+        self._capacity, self._ends = capacity, ends
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> FeatureDraft:
+        return FeatureDraft(self.model, cache, sampling, self._capacity, self._ends)
+
+
+class AssistantDraft(ChainDraft):
+    """A draft by an assistant."""
+
+    lag = math.inf
+
+    def __init__(
+        self,
+        target: KvCache,
+        vocab: int,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int],
+    ) -> None:
+        """`target` is the target's cache of the conversation, whose context has the assistant's.
+        `vocab` is the number of the target's tokens. The other arguments are those of
+        `ChainDraft`."""
+        super().__init__(torch.device("cpu"), sampling, capacity, ends)
+        self._target, self._vocab = target, vocab
+        self._read = 0
+        self._last = torch.empty(0)
+        """The feature before the next token."""
+
+    @property
+    def length(self) -> int:
+        return self._read
+
+    @property
+    def caches(self) -> tuple[KvCache, ...]:
+        return ()
+
+    def prefill(self, ids: Sequence[int]) -> Steps[None]:
+        """Read nothing: the target reads."""
+        self._read = len(ids)
+        yield None
+
+    def rollback(self, length: int) -> None:
+        self._read = min(self._read, length)
+
+    def release(self) -> None:
+        self._read = 0
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        yield from ()
+        known, context = len(ids) - 1, self._target.context
+        self._read = len(ids)
+        if self._target.length < known or not isinstance(context, Context):
+            return torch.empty(0, dtype=torch.long)
+        context.cut(known)  # rejected tokens have keys and values until the target's next pass
+        (rows,) = self._target.written(FEATURES)
+        self._last = rows[known - 1]
+        return torch.tensor(ids[known:])
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        assistant: HeadContext = self._target.context.assistant
+        logits, self._last = assistant.extend(unseen.tolist(), self._last, self._read - 1)
+        return logits[:, : self._vocab]
+
+
+class AssistantDrafter:
+    """Makes drafts that run an assistant of Gemma 4."""
+
+    captures = branches = False
+    acceptance = LIKELY
+
+    def __init__(self, parameters: int, vocab: int, capacity: int, ends: frozenset[int]) -> None:
+        """`parameters` is the number of the assistant's weights, `vocab` that of the target's
+        tokens. `capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that
+        end a reply."""
+        self.parameters = parameters
+        self._vocab, self._capacity, self._ends = vocab, capacity, ends
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> AssistantDraft:
+        return AssistantDraft(cache, self._vocab, sampling, self._capacity, self._ends)

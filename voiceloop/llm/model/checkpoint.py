@@ -240,17 +240,7 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
     """Return the shape of every weight, by name."""
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     queries, keys = (config[name] * dim for name in ("num_attention_heads", "num_key_value_heads"))
-    layer: dict[str, tuple[int, ...]] = {
-        "input_layernorm.weight": (hidden,),
-        "self_attn.q_proj.weight": (queries, hidden),
-        "self_attn.k_proj.weight": (keys, hidden),
-        "self_attn.v_proj.weight": (keys, hidden),
-        "self_attn.o_proj.weight": (hidden, queries),
-        "post_attention_layernorm.weight": (hidden,),
-        "mlp.gate_proj.weight": (inner, hidden),
-        "mlp.up_proj.weight": (inner, hidden),
-        "mlp.down_proj.weight": (hidden, inner),
-    }
+    layer = layer_shapes(hidden, inner, queries, keys)
     if config["model_type"] == "qwen2":
         layer |= {
             "self_attn.q_proj.bias": (queries,),
@@ -268,6 +258,22 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
     for index in range(config[LAYERS]):
         shapes |= {f"model.layers.{index}.{name}": shape for name, shape in layer.items()}
     return shapes
+
+
+def layer_shapes(hidden: int, inner: int, queries: int, keys: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every weight of a layer, by name. `queries` and `keys` are the widths of
+    all heads together; `inner` is the width of the MLP."""
+    return {
+        "input_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (queries, hidden),
+        "self_attn.k_proj.weight": (keys, hidden),
+        "self_attn.v_proj.weight": (keys, hidden),
+        "self_attn.o_proj.weight": (hidden, queries),
+        "post_attention_layernorm.weight": (hidden,),
+        "mlp.gate_proj.weight": (inner, hidden),
+        "mlp.up_proj.weight": (inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
 
 
 def rotary_table(
