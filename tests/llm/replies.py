@@ -28,7 +28,6 @@ PENALISED = replace(
     repetition_penalty=1.3,
     presence_penalty=0.4,
     frequency_penalty=0.3,
-    logit_bias={7: 2.0, 9: -1.0},
     banned=frozenset([3, 4]),
 )
 MODES = [GREEDY, replace(PENALISED, temperature=0.0), SAMPLED, PENALISED]

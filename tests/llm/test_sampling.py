@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm.distributions import CPU, p_value
-from voiceloop.errors import EngineError
 from voiceloop.llm.rules.sampling import (
     Noise,
     Penalties,
@@ -127,7 +126,7 @@ def test_seed_turn_and_position_each_change_the_noise(
     assert torch.equal(first, second) == (a == b)
 
 
-# ---- penalties, bias and bans
+# ---- penalties and bans
 
 
 def plainly_penalised(
@@ -141,7 +140,7 @@ def plainly_penalised(
             score = score * sampling.repetition_penalty if score < 0 else over
         score -= sampling.frequency_penalty * reply.count(token)
         score -= sampling.presence_penalty * (token in reply)
-        scores.append(score + sampling.logit_bias.get(token, 0.0))
+        scores.append(score)
     return [-torch.inf if i in sampling.banned else score for i, score in enumerate(scores)]
 
 
@@ -151,7 +150,6 @@ samplings = st.builds(
     repetition_penalty=st.sampled_from([1.0, 1.4, 0.8]),
     presence_penalty=st.sampled_from([0.0, 0.7]),
     frequency_penalty=st.sampled_from([0.0, 0.3, -0.2]),
-    logit_bias=st.dictionaries(st.integers(0, VOCAB - 1), st.sampled_from([-1.0, 2.5]), max_size=2),
     banned=st.frozensets(st.integers(0, VOCAB - 1), max_size=2),
 )
 
@@ -215,20 +213,12 @@ def test_where_all_is_off_logits_pass_untouched() -> None:
     assert penalties.apply(logits, torch.tensor([4])) is logits
 
 
-def test_a_bias_on_a_token_that_does_not_exist_is_an_error() -> None:
-    for wrong in (Sampling(logit_bias={VOCAB: 1.0}), Sampling(banned=frozenset([-1]))):
-        with pytest.raises(EngineError, match="there is no token") as caught:
-            Penalties(wrong, VOCAB, CPU)
-        assert "0 to 5" in caught.value.hint
-
-
-def test_greedy_takes_the_likeliest_after_penalties_bias_and_bans() -> None:
+def test_greedy_takes_the_likeliest_after_penalties_and_bans() -> None:
     logits = torch.tensor([[1.0, 3.0, 2.0, 0.0, 0.0, 0.0]])
     for sampling, best in (
         (Sampling(), 1),
         (Sampling(repetition_penalty=2.0), 2),
         (Sampling(presence_penalty=1.5), 2),
-        (Sampling(logit_bias={3: 3.5}), 3),
         (Sampling(banned=frozenset([1, 2])), 0),
     ):
         penalties = Penalties(sampling, VOCAB, CPU)

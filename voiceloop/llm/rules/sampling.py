@@ -10,14 +10,12 @@ module knows neither models nor drafts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
-
-from voiceloop.errors import EngineError
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1 = 0xBF58476D1CE4E5B9
@@ -29,12 +27,12 @@ _BITS_64 = 2**64 - 1
 class Sampling:
     """Settings of the distribution that tokens are drawn from.
 
-    They apply in this order: repetition penalty, frequency and presence penalties, bias and bans,
+    They apply in this order: repetition penalty, frequency and presence penalties, bans,
     temperature, top-k, top-p, min-p.
     """
 
     temperature: float = 0.0
-    """0 is greedy decoding, which takes the likeliest token after penalties, bias and bans."""
+    """0 is greedy decoding, which takes the likeliest token after penalties and bans."""
     top_k: int = 0
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
@@ -53,8 +51,6 @@ class Sampling:
     frequency_penalty: float = 0.0
     """Subtracted from a token's logit once for each time that it is in the reply (as OpenAI's API
     defines it)."""
-    logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Maps tokens to the numbers that are added to their logits."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
 
@@ -83,22 +79,19 @@ class TokenCounts:
 
 
 class Penalties:
-    """The penalties, bias and bans of one conversation. If all are off, logits are not changed.
+    """The penalties and bans of one conversation. If all are off, logits are not changed.
 
     The penalties of a row count all tokens before it, draft tokens included. Penalties that are
     computed only once for a round would change the distribution.
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
-        """Prepare the penalties, bias and bans of `sampling`. Raises EngineError for a bias or ban
-        on a token that does not exist."""
         self._repetition = sampling.repetition_penalty
         self._presence = sampling.presence_penalty
         self._frequency = sampling.frequency_penalty
         self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
         """Whether a penalty is on, so that tokens have to be counted."""
-        added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
-        self._bias = _bias(frozenset(added.items()), vocab, device) if added else None
+        self._banned = _mask(sampling.banned, vocab, device) if sampling.banned else None
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
         self.earlier: Set[int] = frozenset()
@@ -150,8 +143,8 @@ class Penalties:
         counts: TokenCounts | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
-        """Return `logits` [rows, vocab] after penalties, bias and bans, in float32 or float64 if
-        any of these is on.
+        """Return `logits` [rows, vocab] after penalties and bans, in float32 or float64 if any of
+        these is on.
 
         `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
         True where a draft token comes before a row. Without `follows`, all draft tokens come before
@@ -161,7 +154,9 @@ class Penalties:
         if self.counting:
             counts = self._counts if counts is None else counts
             logits = self._penalised(exact(logits), x, counts, follows)
-        return logits if self._bias is None else exact(logits) + self._bias
+        return (
+            logits if self._banned is None else exact(logits).masked_fill(self._banned, -math.inf)
+        )
 
     def _penalised(
         self, logits: Tensor, x: Tensor, counts: TokenCounts, follows: Tensor | None
@@ -284,27 +279,9 @@ def seeds(seed: int, count: int) -> list[int]:
 
 
 @lru_cache(maxsize=16)
-def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device) -> Tensor:
-    """Return a row with the numbers that are `added` to the logits of tokens, [vocab].
-
-    Conversations share it. It is made when a model is loaded, on the model's own thread. Raises
-    EngineError for a token that does not exist.
-    """
-    if wrong := sorted(token for token, _ in added if not 0 <= token < vocab):
-        raise EngineError(
-            f"there is no token {wrong[0]}, so it can be neither biased nor banned",
-            f"the model's tokens are numbered 0 to {vocab - 1}",
-        )
-    bias = torch.zeros(vocab)
-    for token, more in added:
-        bias[token] = more
-    return bias.to(device)
-
-
-@lru_cache(maxsize=16)
 def _mask(tokens: frozenset[int], vocab: int, device: torch.device) -> Tensor:
     """Return a row that is True for `tokens`, bool [vocab]. Tokens without a column are left out:
-    some tokenizers have more tokens than their model."""
+    some tokenizers have more tokens than their model. Conversations share it."""
     mask = torch.zeros(vocab, dtype=torch.bool)
     mask[[token for token in tokens if token < vocab]] = True
     return mask.to(device)
