@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -132,12 +132,8 @@ class DraftPolicy:
         return best
 
     def _best_chain(self, most: int, least: int) -> Tree:
-        totals, costs = self._acceptances.totals(most), self._costs
-        rates = {
-            k: totals[k] / (k * costs.step + costs.target(k + 1))
-            for k in self._lengths
-            if least <= k <= most
-        }
+        lengths = [k for k in self._lengths if least <= k <= most]
+        rates = _rates(self._acceptances.totals(most), self._costs, lengths)
         return chain(max(rates, key=rates.__getitem__))
 
     def _best_tree(self, most: int) -> Tree:
@@ -152,13 +148,14 @@ class DraftPolicy:
 def gain(acceptance: float, step_cost: float, row_costs: Mapping[int, float]) -> float:
     """Return how many times as fast decoding is expected to be with the best chain of draft tokens
     as without any. The arguments are those of `DraftPolicy`."""
-    costs, total, reached, best = _Costs(step_cost, row_costs), 1.0, 1.0, 1.0
-    for count in range(1, MOST + 1):
-        reached *= acceptance
-        total += reached
-        round_cost = count * costs.step + costs.target(count + 1)
-        best = max(best, total * costs.target(1) / round_cost)
-    return best
+    costs, totals = _Costs(step_cost, row_costs), _Acceptances(1, acceptance).totals(MOST)
+    return max(_rates(totals, costs, EVERY).values()) * costs.target(1)
+
+
+def _rates(totals: Sequence[float], costs: _Costs, lengths: Iterable[int]) -> dict[int, float]:
+    """Return the expected tokens per unit of time of rounds with chains of `lengths` tokens.
+    `totals` are the expected tokens by the number of draft tokens."""
+    return {k: totals[k] / (k * costs.step + costs.target(k + 1)) for k in lengths}
 
 
 class _Acceptances:

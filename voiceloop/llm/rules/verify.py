@@ -151,7 +151,8 @@ def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Te
     int64 [1], and the target's choices, int64 [k + 1].
     """
     chosen = choose(scores, noise)
-    return _leading(x == chosen[: len(x)]), chosen
+    accepted = x == chosen[: len(x)]
+    return accepted.cumprod(0).sum(0, keepdim=True), chosen  # those before the first false one
 
 
 def branching(
@@ -179,18 +180,6 @@ def branching(
         tokens.append(token)
         children = tree.children(node)
     return path, tokens
-
-
-def _leading(accepted: Tensor) -> Tensor:
-    """Count the true values before the first false one, int64 [1]."""
-    return accepted.cumprod(0).sum(0, keepdim=True)
-
-
-def _on_host(n: Tensor, tokens: Tensor) -> tuple[int, list[int]]:
-    """Copy the number of accepted tokens and the decided tokens to the host. This is the only wait
-    for the device in a round."""
-    count, *decided = cast(Any, torch.cat((n, tokens))).tolist()
-    return count, decided[: count + 1]
 
 
 class Verifier:
@@ -228,8 +217,9 @@ class Verifier:
         if draft.branches is not None:
             return branching(draft.tokens, scores, noise, draft.branches)
         noise = None if noise is None else noise[: len(scores)]
-        n, tokens = _on_host(*coupled(draft.tokens, scores, noise))
-        return range(n), tokens
+        # The only wait for the device in a round.
+        n, *tokens = cast(Any, torch.cat(coupled(draft.tokens, scores, noise))).tolist()
+        return range(n), tokens[: n + 1]
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Choose the next token of each of several replies to the turn. Return the tokens, int64
