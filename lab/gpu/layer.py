@@ -17,8 +17,7 @@ from lab.decoding.synthetic import PAIRS, Shape, synthetic_prompts, vocabulary
 from lab.gpu.cast import ACCEPTANCE
 from lab.gpu.rows import Row
 from voiceloop.llm.draft.trained import DraftCard, DraftShape, LoadedHead
-from voiceloop.llm.model.fingerprint import family
-from voiceloop.llm.model.loading import LoadedModel
+from voiceloop.llm.model.loading import LoadedModel, family
 from voiceloop.settings.config import LlmConfig
 
 DRAFTED = 4

@@ -17,8 +17,14 @@ from lab.decoding.synthetic import PAIRS, Shape
 from lab.gpu.checks import LOW
 from lab.gpu.rows import Row, checked, not_here
 from voiceloop.llm.decode.captured import Capture, CudaGraphs
-from voiceloop.llm.model.operations import ROUNDED, Operations, operations, relative_error
-from voiceloop.llm.model.plain import PLAIN, Whole
+from voiceloop.llm.model.operations import (
+    PLAIN,
+    ROUNDED,
+    Operations,
+    Whole,
+    operations,
+    relative_error,
+)
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28

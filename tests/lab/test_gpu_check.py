@@ -27,8 +27,7 @@ from tests.lab.conftest import CPU
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.decode.captured import Plainly
 from voiceloop.llm.model.decoder import LeanDecoder
-from voiceloop.llm.model.operations import ROUNDED
-from voiceloop.llm.model.plain import PLAIN, Linear, Plain
+from voiceloop.llm.model.operations import PLAIN, ROUNDED, Linear, Operations
 from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.real
@@ -76,7 +75,7 @@ def test_products_of_a_pass_are_counted_timed_and_compared() -> None:
     square = products.sizes_of(100, Shape(64, 32, 3, 2, 1, 16))  # of equal matrices
     assert square == {(64, 64): 6, (32, 64): 6, (64, 100): 1}
 
-    class Wrong(Plain):
+    class Wrong(Operations):
         def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
             return super().product(weights, x, to) * (1 if to is None else 1.1)
 
@@ -85,7 +84,7 @@ def test_products_of_a_pass_are_counted_timed_and_compared() -> None:
         assert products.wrong(Wrong(), CPU, (256, 64), few) > ROUNDED
     asked: list[int] = []
 
-    class Counting(Plain):
+    class Counting(Operations):
         def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
             asked.append(weights.nbytes)
             return x

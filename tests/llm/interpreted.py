@@ -9,7 +9,7 @@ import torch
 
 from voiceloop.llm.model.attention import hidden, masked
 from voiceloop.llm.model.fused import Fused, attended
-from voiceloop.llm.model.plain import ACTIVATIONS, PLAIN, Norm, Whole
+from voiceloop.llm.model.operations import ACTIVATIONS, PLAIN, Norm, Whole
 
 pytestmark = pytest.mark.models
 

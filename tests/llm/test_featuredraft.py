@@ -31,8 +31,7 @@ from voiceloop.llm.draft.trained import (
 )
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.fingerprint import family
-from voiceloop.llm.model.loading import of_transformers
+from voiceloop.llm.model.loading import family, of_transformers
 from voiceloop.llm.rules.sampling import Penalties
 from voiceloop.llm.rules.verify import chain
 

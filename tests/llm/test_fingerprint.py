@@ -11,8 +11,7 @@ import torch
 
 from voiceloop.bundled import bundled
 from voiceloop.llm.engine import STARTER, speculative
-from voiceloop.llm.model.fingerprint import family, fingerprint
-from voiceloop.llm.model.loading import of_transformers
+from voiceloop.llm.model.loading import family, fingerprint, of_transformers
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.settings.config import LlmConfig
 

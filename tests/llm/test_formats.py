@@ -43,11 +43,11 @@ FORMATS = {
 def test_a_format_whose_reader_is_missing_is_named(method: str) -> None:
     said = {"quantization_config": {"quant_method": method}}
     with pytest.raises(EngineError, match=FORMATS[method]) as caught:
-        check_format("some", said, lambda package: False)
+        check_format("some", said, lambda module: None)
     assert "\n" not in caught.value.message + caught.value.hint
     assert "pip install" in caught.value.hint
-    check_format("some", said, lambda package: True)
-    check_format("some", {}, lambda package: False)
+    check_format("some", said, lambda module: module)
+    check_format("some", {}, lambda module: None)
 
 
 def test_a_format_is_refused_before_weights_are_looked_for(
@@ -66,7 +66,7 @@ def test_a_format_is_refused_before_weights_are_looked_for(
 def test_old_bitsandbytes_and_unknown_formats_are_told() -> None:
     for said, name in (({"load_in_4bit": True}, "bitsandbytes"), ({"quant_method": "x9"}, "x9")):
         with pytest.raises(EngineError, match=name):
-            check_format("some", {"quantization_config": said}, lambda package: False)
+            check_format("some", {"quantization_config": said}, lambda module: None)
 
 
 class Odd(torch.Tensor):

@@ -25,9 +25,8 @@ from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import NORM
-from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.llamacpp import LlamaDecoder
-from voiceloop.llm.model.loading import LoadedModel, load_model
+from voiceloop.llm.model.loading import LoadedModel, family, load_model
 from voiceloop.llm.rules.draftpolicy import gain
 from voiceloop.settings.config import LlmConfig
 

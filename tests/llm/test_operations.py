@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from voiceloop.llm.model import operations
-from voiceloop.llm.model.operations import ROUNDED
-from voiceloop.llm.model.plain import ACTIVATIONS, LARGE, Linear, Norm, Plain, linear
+from voiceloop.llm.model.operations import (
+    ACTIVATIONS,
+    LARGE,
+    ROUNDED,
+    Linear,
+    Norm,
+    Operations,
+    linear,
+)
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)
@@ -148,7 +155,7 @@ def test_nothing_here_knows_of_a_model() -> None:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("broken", ["none", "product", "rms_norm", "apply_rotary", "glu"])
 def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation: str) -> None:
-    class Own(Plain):
+    class Own(Operations):
         def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
             return super().product(weights, x, to) + (torch.nan if broken == "product" else 0)
 

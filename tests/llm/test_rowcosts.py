@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.rowcosts import ROOM, ROWS, row_costs
+from voiceloop.llm.model.timing import ROOM, ROWS, row_costs
 
 pytestmark = pytest.mark.models
 

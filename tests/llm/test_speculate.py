@@ -32,7 +32,7 @@ from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import ModelDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
 from voiceloop.types import TokenBurst
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 import torch
 
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 
 pytestmark = pytest.mark.pure
 

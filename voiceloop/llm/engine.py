@@ -43,10 +43,9 @@ from voiceloop.llm.draft.translated import TranslatedDrafter
 from voiceloop.llm.gguf.file import ASSISTANT, GgufModel, gguf_in
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, SharedOpening, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
-from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
-from voiceloop.llm.model.loading import LoadedModel, explained, load_model
-from voiceloop.llm.model.rowcosts import ROOM, row_costs
+from voiceloop.llm.model.loading import LoadedModel, explained, family, fingerprint, load_model
+from voiceloop.llm.model.timing import ROOM, row_costs
 from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.messages import SPOKEN

@@ -42,8 +42,7 @@ from voiceloop.llm.draft.trained import CARD, TOKENS, WEIGHTS, DraftCard, DraftS
 from voiceloop.llm.engine import placement, system_prompt, vocabulary
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.checkpoint import Checkpoint
-from voiceloop.llm.model.fingerprint import family, fingerprint
-from voiceloop.llm.model.loading import LoadedModel, load_model
+from voiceloop.llm.model.loading import LoadedModel, family, fingerprint, load_model
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.process import available_cores

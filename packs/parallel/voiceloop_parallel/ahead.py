@@ -28,7 +28,7 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.verify import ROOT

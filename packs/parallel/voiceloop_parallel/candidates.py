@@ -23,7 +23,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.verify import ROOT, chain

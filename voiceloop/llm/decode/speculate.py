@@ -28,7 +28,7 @@ from voiceloop.llm.draft.drafts import Draft
 from voiceloop.llm.model.attention import followed
 from voiceloop.llm.model.cache import KvCache, SharedOpening
 from voiceloop.llm.model.decoder import CHUNK, Decoder, feed
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling, decide_call
 from voiceloop.llm.rules.stats import Stats, Step

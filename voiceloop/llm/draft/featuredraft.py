@@ -29,7 +29,7 @@ from voiceloop.llm.model.attention import FEATURES, Branching, Following
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, Checkpoint, Sight, rotary_table
 from voiceloop.llm.model.decoder import LeanDecoder, TargetDecoder, chunk
-from voiceloop.llm.model.plain import linear
+from voiceloop.llm.model.operations import linear
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.verify import Tree

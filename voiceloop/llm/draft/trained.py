@@ -21,8 +21,7 @@ from voiceloop.bundled import bundled
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, layer_shapes
-from voiceloop.llm.model.fingerprint import family
-from voiceloop.llm.model.loading import LoadedModel
+from voiceloop.llm.model.loading import LoadedModel, family
 
 CARD, WEIGHTS = "draft.json", "draft.safetensors"
 FUSE, TOKENS, SCALE = "fuse.weight", "tokens", ".scale"

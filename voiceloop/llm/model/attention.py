@@ -102,7 +102,8 @@ class Following:
     afterwards."""
 
     def __init__(self, cache: KvCache, rows: int) -> None:
-        self.positions = slice(cache.length, cache.length + rows, None)
+        self._end = cache.length + rows
+        self.positions: Tensor | slice[int, int, None] = slice(cache.length, self._end, None)
         self._cache = cache
         self._masks: dict[int | None, Tensor | None] = {}
 
@@ -118,38 +119,23 @@ class Following:
         self._cache.extend(FEATURES, features.unsqueeze(1))
 
     def _mask(self, q: Tensor, states: Tensor, window: int | None) -> Tensor | None:
-        rows, end = len(q), self.positions.stop
+        rows, end = len(q), self._end
         if rows == 1 and (window is None or end <= window):  # the row sees everything
             return None
         return behind(rows, end, window, folds(q, states), q)
 
 
-class Branching:
-    """The next rows of a cache, where the last rows are nodes of a tree. Implements `Rows`."""
+class Branching(Following):
+    """The next rows of a cache, where the last rows are nodes of a tree."""
 
     def __init__(self, cache: KvCache, rows: int, tree: Tree, device: torch.device) -> None:
+        super().__init__(cache, rows)
         self._rows = Branches(cache.length, rows, tree, device)
         self.positions = self._rows.positions
-        self._cache = cache
-        self._masks: dict[int | None, Tensor] = {}
 
-    def attend(
-        self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
-    ) -> Tensor:
-        (seen,) = self._cache.extend(layer, states)
-        if window not in self._masks:
-            self._masks[window] = hidden(
-                self.positions,
-                self._rows.places,
-                window,
-                folds(q, states),
-                q.dtype,
-                self._rows.apart,
-            )
-        return masked(q, seen, self._masks[window], scale)
-
-    def keep(self, features: Tensor) -> None:
-        self._cache.extend(FEATURES, features.unsqueeze(1))
+    def _mask(self, q: Tensor, states: Tensor, window: int | None) -> Tensor:
+        rows, fold = self._rows, folds(q, states)
+        return hidden(rows.positions, rows.places, window, fold, q.dtype, rows.apart)
 
 
 class Branches:

@@ -80,7 +80,7 @@ class Checkpoint:
     dtype: torch.dtype
     """The type of the arithmetic."""
     activation: str = "silu"
-    """The activation of the gate, one of `plain.ACTIVATIONS`."""
+    """The activation of the gate, one of `operations.ACTIVATIONS`."""
     raised: bool = False
     """Whether norms multiply by 1 + weight instead of by the weight."""
     embedding_scale: float | None = None

@@ -29,8 +29,7 @@ from voiceloop.llm.model.attention import (
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.model.llamacpp import LlamaDecoder
-from voiceloop.llm.model.operations import Operations, operations
-from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
+from voiceloop.llm.model.operations import PLAIN, Linear, Norm, Operations, linear, operations
 from voiceloop.llm.rules.verify import Tree
 from voiceloop.process import all_cores
 

@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from voiceloop.llm.model.plain import PLAIN, Linear, Norm, Whole
+from voiceloop.llm.model.operations import Linear, Norm, Operations, Whole
 
 QUERIES = 64
 """Maximum number of queries that one program of `attended` takes."""
@@ -46,13 +46,13 @@ OPTIONS = {"enable_fp_fusion": True}
 NEVER = tl.constexpr(float("-inf"))
 
 
-class Fused:
-    """Implements `operations.Operations` on CUDA, in 16 bits."""
+class Fused(Operations):
+    """The operations on CUDA, in 16 bits, by kernels."""
 
     def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
         rows = len(x)
         if rows > FEW:
-            return PLAIN.product(weights, x, to)
+            return super().product(weights, x, to)
         assert isinstance(weights, Whole), "halved weights are on a CPU"
         size, columns = weights.weight.shape
         out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)

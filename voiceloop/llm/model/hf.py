@@ -9,8 +9,8 @@ versions. Models write into the buffers of a `KvCache`, or at a `SlotPosition`.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -21,7 +21,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from voiceloop.llm.model.attention import FEATURES, Branches, SlotPosition, hidden
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
-from voiceloop.llm.model.plain import ACTIVATIONS
+from voiceloop.llm.model.operations import ACTIVATIONS
 from voiceloop.llm.rules.verify import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -170,25 +170,20 @@ class TransformersDecoder:
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        layers = [_Following(cache, index) for index in range(self._layers)]
-        return self._followed(ids, cache, layers, keep)
+        return self._followed(ids, cache, keep)
 
     @torch.inference_mode()
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         branches = Branches(cache.length, len(ids), tree, self.device)
-        layers = [_Following(cache, index) for index in range(self._layers)]
         options = self._seen(branches.positions, branches.places, branches.apart)
-        return self._followed(ids, cache, layers, keep, **options)
+        return self._followed(ids, cache, keep, **options)
 
-    def _followed(
-        self,
-        ids: Tensor,
-        cache: KvCache,
-        layers: Sequence[_HfCacheLayer],
-        keep: int,
-        **options: Any,
-    ) -> Tensor:
+    def _followed(self, ids: Tensor, cache: KvCache, keep: int, **options: Any) -> Tensor:
         """Run a pass over the next rows of a cache."""
+        start, end = cache.length, cache.length + len(ids)
+        layers = [
+            _HfCacheLayer(partial(cache.extend, index), start, end) for index in range(self._layers)
+        ]
         logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
             cache.extend(FEATURES, features)
@@ -205,7 +200,14 @@ class TransformersDecoder:
         positions = place.positions(len(ids))
         options = self._seen(positions, torch.arange(place.reach, device=positions.device))
         at = place.rows(positions)
-        layers = [_Placed(place, positions, at, index) for index in range(self._layers)]
+
+        def write(layer: int, keys: Tensor, values: Tensor) -> list[Tensor]:
+            return [place.seen(buffer) for buffer in place.write(layer, at, keys, values)]
+
+        layers = [
+            _HfCacheLayer(partial(write, index), positions[0], place.reach)
+            for index in range(self._layers)
+        ]
         logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
             place.write(FEATURES, at, features)
@@ -251,13 +253,18 @@ class TransformersDecoder:
 
 
 class _HfCacheLayer(CacheLayerMixin):
-    """The cache of one layer in the form that transformers' models take."""
+    """The rows of one layer for one pass, in the form that transformers' models take."""
 
     is_sliding = False
 
-    def __init__(self, index: int) -> None:
+    def __init__(
+        self, write: Callable[[Tensor, Tensor], Sequence[Tensor]], start: int | Tensor, reach: int
+    ) -> None:
+        """`write` stores keys and values, each [rows, heads, dim], and returns those of all rows
+        that the pass attends to. `start` is the position of the first row; it may be on the device.
+        The pass attends only to positions below `reach`."""
         super().__init__()
-        self._index = index
+        self._write, self._start, self._reach = write, start, reach
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -266,51 +273,14 @@ class _HfCacheLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        keys, values = self.write(key_states[0].transpose(0, 1), value_states[0].transpose(0, 1))
+        keys, values = self._write(key_states[0].transpose(0, 1), value_states[0].transpose(0, 1))
         return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
 
-    @abstractmethod
-    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        """Store `keys` and `values`, each [rows, heads, dim]. Return the keys and the values of all
-        rows."""
-
-
-class _Following(_HfCacheLayer):
-    """The next rows of one layer in a `KvCache`."""
-
-    def __init__(self, cache: KvCache, index: int) -> None:
-        super().__init__(index)
-        self._cache = cache
-
-    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        return self._cache.extend(self._index, keys, values)
-
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._cache.length + query_length, 0
+        return self._reach, 0
 
-    def get_seq_length(self) -> int:
-        return self._cache.length
+    def get_seq_length(self) -> Any:  # transformers' own layers may have it on the device too
+        return self._start
 
     def get_max_length(self) -> int:
-        return self._cache.capacity
-
-
-class _Placed(_HfCacheLayer):
-    """A fixed number of rows of one layer at a `SlotPosition`."""
-
-    def __init__(self, place: SlotPosition, positions: Tensor, at: Tensor, index: int) -> None:
-        super().__init__(index)
-        self._place, self._positions, self._at = place, positions, at
-
-    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        buffers = self._place.write(self._index, self._at, keys, values)
-        return [self._place.seen(buffer) for buffer in buffers]
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._place.reach, 0
-
-    def get_seq_length(self) -> Any:  # a number on the device, as transformers' own have it
-        return self._positions[0]
-
-    def get_max_length(self) -> int:
-        return self._place.reach
+        return self._reach

@@ -14,7 +14,7 @@ from voiceloop.llm.gguf.context import Context, HeadContext, SavedRows, features
 from voiceloop.llm.gguf.file import ASSISTANT, ROWS, GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.verify import Tree
 
 PIECE_S = 0.3

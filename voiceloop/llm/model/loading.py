@@ -4,10 +4,17 @@ This module checks that a model is usable: causal, with caches that can be rolle
 complete files. It does not know what the model is used for. transformers takes seconds to import,
 so it is imported only for models that need it. A folder with a plain model of the Llama family is
 read without it.
+
+It also identifies models, by their weights and not by their paths or the format of their files. A
+calibration depends on the weights and the chat template. Hashing gigabytes would take seconds at
+every start. Any training changes nearly every weight, so samples of each tensor are enough. A
+family is wider than a fingerprint. It covers all files of one model, however their weights were
+rounded, and all models that were trained further from that model.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,18 +35,25 @@ from voiceloop.llm.model.checkpoint import (
     read_checkpoint,
     read_json,
 )
-from voiceloop.llm.model.formats import check_format, check_kind
+from voiceloop.llm.model.formats import (
+    check_attention,
+    check_format,
+    check_kind,
+    forget_kernels,
+    unsuitable,
+)
 from voiceloop.llm.model.tokens import read_tokenizer, without
+from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.placement import BUILDING, memory_for_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
-"""Implementations of attention and of mixtures of experts that need only torch."""
-_ATTENTION = {"attention", "full_attention", "sliding_attention", "chunked_attention"}
-"""Kinds of layers that leave rows in a cache, so that the last rows can be removed again."""
-
+SAMPLES = 64
+"""Number of weights that are sampled from each tensor, at equal steps. This is also the number of
+bytes in one sample of a GGUF file."""
+FILE_SAMPLES = 4096
+"""Number of samples of a GGUF file, at equal steps."""
 SHAPE = (
     "model_type",
     "num_hidden_layers",
@@ -218,10 +232,10 @@ def _load(
             "choose another, or its GGUF file",
         )
     config: Any = AutoConfig.from_pretrained(folder)
-    layers = _check_attention(name, config)
+    layers = check_attention(name, config)
     if type(config) not in cast(Any, MODEL_FOR_CAUSAL_LM_MAPPING):
         raise EngineError(f"the model '{name}' does not write text: {kind}", "choose a chat model")
-    _forget_kernels(config)
+    forget_kernels(config)
     tokenizer = AutoTokenizer.from_pretrained(tokenizers)
     with BUILDING:
         model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
@@ -234,7 +248,7 @@ def _load(
     if missing:
         raise _corrupt(name, f"the weights lack {missing[0]}")
     if getattr(model, "_is_stateful", False) and not layers:
-        raise _unsuitable(name, "has recurrent layers")
+        raise unsuitable(name, "has recurrent layers")
     return of_transformers(name, model.to(device).eval(), tokenizer)
 
 
@@ -280,36 +294,47 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _forget_kernels(config: Any) -> None:
-    """Remove implementations of attention and experts from `config` if torch does not have them,
-    e.g. kernels that would be downloaded from the hub. transformers then chooses others."""
-    if config._attn_implementation not in _OWN_ATTENTION:
-        config._attn_implementation = None
-    if config._experts_implementation not in _OWN_EXPERTS:
-        config._experts_implementation = None
-    for key in config.sub_configs:
-        if part := getattr(config, key, None):
-            _forget_kernels(part)
-
-
-def _check_attention(name: str, config: Any) -> set[str]:
-    """Return the kinds of layers that `config` lists, all of which are attention; empty if it lists
-    none. Raises EngineError for other kinds."""
-    text = config.get_text_config()
-    if getattr(text, "is_encoder_decoder", False):
-        raise _unsuitable(name, "is an encoder-decoder")
-    layers = set[str](getattr(text, "layer_types", None) or ())
-    if not layers <= _ATTENTION:
-        raise _unsuitable(name, "has recurrent layers")
-    return layers
-
-
-def _unsuitable(name: str, why: str) -> EngineError:
-    return EngineError(
-        f"the model '{name}' {why}, whose caches cannot be rolled back",
-        "choose its GGUF file, or a causal model with attention in every layer (Llama, Qwen3, …)",
-    )
-
-
 def _corrupt(name: str, why: str) -> ModelCorrupt:
     return ModelCorrupt(f"the model '{name}' is damaged: {why}", "download or copy it again")
+
+
+def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
+    """Return 32 hexadecimal digits for the weights and the chat template.
+
+    They are equal for float32 and bfloat16 copies of one checkpoint, whichever code read it. They
+    differ for a GGUF file that llama.cpp runs.
+    """
+    digest = hashlib.sha256()
+    if isinstance(model, GgufModel):
+        _sample_file(model.file, digest)
+    else:
+        _sample_weights(model, digest)
+    frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
+    digest.update(repr(frame).encode())
+    return digest.hexdigest()[:32]
+
+
+def family(loaded: LoadedModel) -> str:
+    """Return 32 hexadecimal digits. They are equal for all models of the same kind, with the same
+    sizes and the same vocabulary."""
+    tokens = sorted(loaded.tokenizer.get_vocab().items())
+    return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]
+
+
+def _sample_file(file: Path, digest: Any) -> None:
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        for place in range(FILE_SAMPLES):
+            opened.seek(place * size // FILE_SAMPLES)
+            digest.update(opened.read(SAMPLES))
+
+
+def _sample_weights(model: Checkpoint | PreTrainedModel, digest: Any) -> None:
+    named = model.weights if isinstance(model, Checkpoint) else dict(model.named_parameters())
+    for name, weight in sorted(named.items()):
+        count = min(SAMPLES, weight.numel())
+        places = torch.linspace(0, weight.numel() - 1, count, dtype=torch.float64).long()
+        rows = places.to(weight.device)
+        sampled = weight.detach().flatten()[rows].to(torch.bfloat16).view(torch.int16)
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        digest.update(sampled.cpu().numpy().astype("<i2").tobytes())
