@@ -16,7 +16,6 @@ from voiceloop.errors import EngineError
 from voiceloop.llm.draft.featuredraft import AssistantDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.settings.config import LlmConfig
@@ -80,32 +79,6 @@ def test_its_drafts_are_verified(files: tuple[Path, Path]) -> None:
     talk = engine(files, num_speculative_tokens=4).conversation()
     list(talk.reply("what is 7 // 12?", 0))
     assert talk.counters.drafted > 20
-
-
-def test_the_draft_of_a_token_does_not_depend_on_rejected_ones(files: tuple[Path, Path]) -> None:
-    """The target keeps the rows of rejected tokens until its next pass."""
-    target = GgufModel(files[0], KIND)
-    assistant = GgufModel(files[1], "a", assistant=True)
-    decoder, cache = LlamaDecoder(target, 250, ahead=assistant), KvCache(CONTEXT)
-    drafter = AssistantDrafter(1, 250, CONTEXT, frozenset())
-    llm = engine(files)
-    draft = drafter.draft(llm._sampling(0), cache, None)
-    ids = [5, 6, 7, 8, 9]
-
-    def logits() -> torch.Tensor:
-        (steps,) = [draft._unseen(ids)]
-        try:
-            while True:
-                next(steps)
-        except StopIteration as end:
-            return draft._logits(end.value)
-
-    decoder.forward(torch.tensor(ids[:4]), cache, 1)
-    first = logits()
-    decoder.forward(torch.tensor([200, 201, 202]), cache, 3)
-    cache.rollback(4)
-    assert torch.equal(logits(), first)
-    assert cache.written(FEATURES)
 
 
 def test_one_of_another_model_is_refused_in_one_line(

@@ -140,14 +140,3 @@ def test_other_weights_beside_them_are_left_to_transformers(
     save_file(weights, shard)
     (folder / "adapter_config.json").write_text("{}")
     assert read(folder) is None
-
-
-def test_scaled_positions_load_through_transformers(workshop: Workshop, tmp_path: Path) -> None:
-    folder = save(workshop, tmp_path, "llama")
-    scaled = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
-    changed = settings(folder) | {"rope_parameters": scaled}
-    plain = logits(load_model(str(folder), CPU, torch.float32), workshop.vocab)
-    (folder / "config.json").write_text(json.dumps(changed))
-    loaded = load_model(str(folder), CPU, torch.float32)
-    assert not isinstance(loaded.model, Checkpoint)
-    assert not torch.allclose(logits(loaded, workshop.vocab), plain)

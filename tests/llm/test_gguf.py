@@ -167,14 +167,6 @@ def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:
 # --- what is wrong with a file ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pre", ["default", "", None])
-def test_a_file_that_names_no_way_of_splitting_is_split_as_llama_cpp_does(
-    pre: str | None, tmp_path: Path
-) -> None:
-    file, _ = written(tmp_path / "small.gguf", pre)
-    assert loaded(file).tokenizer.encode("it it", add_special_tokens=False)
-
-
 @pytest.mark.parametrize("kind", ["nobody", "mamba9", "llama-of-somebody", ""])
 def test_a_kind_of_model_that_is_not_known_is_called_so(kind: str, tmp_path: Path) -> None:
     file, _ = written(tmp_path / "small.gguf", "gpt-2", architecture=kind)
@@ -261,15 +253,6 @@ def test_what_a_file_is_too_short_for_is_one_line_at_once(name: str, tmp_path: P
     with pytest.raises(ModelCorrupt) as caught:
         loaded(tmp_path / "small.gguf")
     assert "\n" not in caught.value.message
-
-
-def test_a_large_file_of_nothing_is_not_gone_through(tmp_path: Path) -> None:
-    path = tmp_path / "small.gguf"
-    path.write_bytes(header(array("a", 8, 2**31)))
-    with path.open("r+b") as file:
-        file.truncate(2**33)
-    with pytest.raises(ModelCorrupt):
-        loaded(path)
 
 
 OPENING = """

@@ -120,16 +120,6 @@ def test_its_drafts_are_verified(files: dict[str, Path]) -> None:
     assert 0 < accepted < drafted
 
 
-@pytest.mark.parametrize(
-    ("costs", "right"),
-    [({1: 1.0, 17: 17.0}, 0.9), ({1: 1.0, 4: 2.5, 17: 9.0}, 0.6), ({1: 1.0, 17: 1.2}, 0.0)],
-)
-def test_no_gain_is_expected_of_dear_rows_or_wrong_tokens(
-    costs: dict[int, float], right: float
-) -> None:
-    assert gain(right, 0.05, costs) < 1.1
-
-
 def test_a_gain_is_what_leviathan_et_al_tell() -> None:
     """Of tokens right with 0.8, four for 0.05 passes each (2023, theorem 3.8)."""
     four = (1 - 0.8**5) / (1 - 0.8) / (4 * 0.05 + 1)

@@ -6,15 +6,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm import replies
-from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, build_model
+from tests.llm.conftest import KINDS, WINDOWED
 from tests.llm.distributions import CPU, Table, p_value
 from tests.llm.replies import (
     DRAFTS,
@@ -23,14 +21,12 @@ from tests.llm.replies import (
     MODE_NAMES,
     MODES,
     NONE,
-    SAMPLED,
     prompts,
     say,
     speculator,
 )
 from tests.llm.ties import Uneven, ties
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.decoder import decoder
 from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, choose, warp
 from voiceloop.llm.rules.stats import LlmCounters
 
@@ -43,8 +39,7 @@ def _rounds(request, monkeypatch):
     monkeypatch.setattr(replies, "CAPTURED", request.param == "captured")
     before = replies.Anew.replays
     yield
-    decodes = request.node.function is not test_the_grid_has_all_pairs
-    assert (replies.Anew.replays > before) == (decodes and request.param == "captured")
+    assert (replies.Anew.replays > before) == (request.param == "captured")
 
 
 def alone(workshop, kind, sampling, prompt, turn, n):
@@ -160,20 +155,6 @@ def test_where_rounding_depends_on_the_rows_of_a_pass_replies_are_the_same_but_f
     assert found < 5  # of 20 replies
 
 
-def test_a_tie_is_found_to_be_one(workshop):
-    model: Any = build_model("llama", workshop.vocab, dtype=torch.float32)
-    with torch.no_grad():
-        head = model.get_output_embeddings().weight
-        head[1::2] = head[::2]  # any two tokens are as good as each other
-    target, found = Uneven(decoder(model, workshop.vocab, CONTEXT)), 0
-    for prompt in prompts(workshop.vocab, 9):
-        plain = say(speculator(target, None, GREEDY, None), prompt, 24).ids
-        told = Told(target, len(prompt), plain)
-        reply = say(speculator(target, told, GREEDY, 4), prompt, 24).ids
-        found += ties(target.inner, GREEDY, prompt, plain, reply)
-    assert found > 0
-
-
 class Told:
     """A draft that was told the reply, and gets every fifth token wrong."""
 
@@ -201,40 +182,6 @@ class Told:
         return logits
 
 
-@pytest.mark.parametrize(
-    ("penalty", "count", "tokens"),
-    [
-        pytest.param(1.0, 1, 32, id="quick"),
-        pytest.param(1.4, 1, 32, id="penalised"),
-        pytest.param(1.0, 500, 64, id="all", marks=pytest.mark.full),
-    ],
-)
-@pytest.mark.parametrize("assisted", [False, True], ids=["alone", "assisted"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_greedy_decoding_is_that_of_transformers_generate(
-    workshop, kind, assisted, penalty, count, tokens
-):
-    sampling = Sampling(repetition_penalty=penalty)
-    for prompt in prompts(workshop.vocab, count):
-        made = speculator(workshop.decoder(kind), workshop.draft("random", kind), sampling, 4)
-        ids = torch.tensor([prompt])
-        output = workshop.model(kind).generate(
-            ids,
-            assistant_model=workshop.model(kind, seed=1) if assisted else None,
-            attention_mask=torch.ones_like(ids),
-            do_sample=False,
-            max_new_tokens=tokens,
-            logits_processor=[
-                RepetitionPenaltyLogitsProcessor(penalty, prompt_ignore_length=len(prompt))
-            ],
-            eos_token_id=None,
-            pad_token_id=0,
-        )
-        reply = say(made, prompt, tokens).ids
-        expected = output[0, len(prompt) :].tolist()
-        assert ties(workshop.decoder(kind), sampling, prompt, reply, expected) <= 1
-
-
 def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
     (prompt,) = prompts(workshop.vocab, 1)
 
@@ -251,16 +198,6 @@ def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
     assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_a_draft_that_is_the_target_is_always_right(workshop, sampling):
-    made = speculator(workshop.decoder(), workshop.decoder(), sampling, 4)
-    for turn, prompt in enumerate(prompts(workshop.vocab, 4)):
-        made.rollback(0)
-        say(made, prompt, 41, turn)
-    assert made.stats.total.accepted == made.stats.total.drafted == 4 * 32
-    assert made.stats.total.accepted_by_position == (32, 32, 32, 32)
-
-
 # ---- the distribution of a reply, of several tokens end to end
 
 GRID: dict[str, list[Any]] = {
@@ -274,35 +211,8 @@ GRID: dict[str, list[Any]] = {
 }
 
 
-def pairwise(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Few combinations in which any two values of different factors occur together."""
-    names = list(factors)
-    left = {
-        ((a, x), (b, y))
-        for a, b in itertools.combinations(names, 2)
-        for x in factors[a]
-        for y in factors[b]
-    }
-    every = [
-        dict(zip(names, values, strict=True)) for values in itertools.product(*factors.values())
-    ]
-    random.Random(0).shuffle(every)
-    chosen = []
-    while left:
-        best = max(every, key=lambda case: sum(pair in left for pair in pairs(case)))
-        left -= set(pairs(best))
-        chosen.append(best)
-    return chosen
-
-
-def pairs(case: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    return itertools.combinations(case.items(), 2)
-
-
-def test_the_grid_has_all_pairs():
-    found = {pair for case in pairwise(GRID) for pair in pairs(case)}
-    for a, b in itertools.combinations(GRID, 2):
-        assert all(((a, x), (b, y)) in found for x in GRID[a] for y in GRID[b])
+CASES = [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
+"""All combinations, of which a few are tried."""
 
 
 def fit_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, LlmCounters]:
@@ -339,7 +249,7 @@ SAMPLES = [
 @pytest.mark.parametrize("samples", SAMPLES)
 def test_whatever_the_options_a_reply_has_the_targets_distribution(samples):
     accepted = drafted = 0
-    for seed, case in enumerate(pairwise(GRID)):
+    for seed, case in enumerate(random.Random(0).sample(CASES, 16)):
         p, counters = fit_of(case, samples, seed)
         assert p > 1e-4, case
         assert counters.accepted > 0, case

@@ -102,12 +102,6 @@ def test_weights_are_halved_where_nothing_is_lost_and_nowhere_else() -> None:
     assert kept(torch.zeros(OUT, IN)) == 4
 
 
-@halves
-def test_weights_in_half_precision_are_the_very_ones() -> None:
-    weight = drawn(OUT, IN).half().float()
-    assert torch.equal(linear(weight)(torch.eye(IN)), weight.t())
-
-
 @pytest.mark.parametrize("stored", STORED)
 def test_a_row_is_the_same_up_to_rounding_whatever_other_rows_there_are(stored: str) -> None:
     """Not to the bit: processors without AVX-512 sum in another order for several rows."""
@@ -146,10 +140,6 @@ def test_a_raised_norm_multiplies_by_one_more_in_no_less_than_single_precision(
     found = Norm(weight, 1e-6, raised=True)(x)
     digits = torch.finfo(torch.float32 if dtype == torch.float64 else dtype).eps
     assert found.dtype == dtype and torch.allclose(found.double(), expected, rtol=digits, atol=1e-6)
-
-
-def test_nothing_here_knows_of_a_model() -> None:
-    assert "transformers" not in vars(operations)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -8,13 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.llm.distributions import CPU, Table
 from tests.llm.replies import GREEDY, SAMPLED, prompts, say, speculator
 from tests.llm.ties import ties
 from voiceloop.llm.decode.reference import Model, speculate
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.rules.sampling import Noise, choose, warp
 
 pytestmark = pytest.mark.models
 
@@ -35,16 +33,3 @@ def test_the_fast_loop_says_what_the_loop_on_one_screen_says(workshop, sampling,
         expected = speculate(rows(target), rows(draft), prompt, 24, k, sampling)
         reply = say(speculator(target, draft, sampling, k), prompt, 24).ids
         assert ties(target, sampling, prompt, expected, reply) <= 1
-
-
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("k", [0, 1, 4])
-def test_the_loop_on_one_screen_says_what_the_target_says_alone(sampling, k):
-    target, draft = Table(12, 3), Table(12, 3).like(2, 0.6)
-    ids, said = [3, 1, 4], list[int]()
-    for position in range(40):
-        scores = warp(rows(target)([*ids, *said])[-1:], sampling)
-        noise = Noise(sampling.seed, 12, CPU)
-        gumbel = noise.gumbel(noise.keys(1, position, 1)) if sampling.temperature else None
-        said.append(int(choose(scores, gumbel)))
-    assert speculate(rows(target), rows(draft), ids, 40, k, sampling) == said

@@ -53,14 +53,6 @@ def test_chosen_tokens_follow_the_warped_distribution(sampling: Sampling, seed: 
     assert p_value(drawn(logits, sampling), p) > 1e-4
 
 
-@pytest.mark.parametrize(
-    "wrong", [Sampling(1.15), Sampling(1.0, top_k=7), Sampling(1.0, min_p=0.1)]
-)
-def test_the_statistic_tells_a_wrong_distribution_from_the_right_one(wrong: Sampling) -> None:
-    logits = torch.linspace(0, 2.5, 8, dtype=torch.float64)
-    assert p_value(drawn(logits, wrong), logits.softmax(-1)) < 1e-10
-
-
 # ---- whether a reply calls a tool
 
 
@@ -213,20 +205,6 @@ def test_where_all_is_off_logits_pass_untouched() -> None:
     assert penalties.apply(logits, torch.tensor([4])) is logits
 
 
-def test_greedy_takes_the_likeliest_after_penalties_and_bans() -> None:
-    logits = torch.tensor([[1.0, 3.0, 2.0, 0.0, 0.0, 0.0]])
-    for sampling, best in (
-        (Sampling(), 1),
-        (Sampling(repetition_penalty=2.0), 2),
-        (Sampling(presence_penalty=1.5), 2),
-        (Sampling(banned=frozenset([1, 2])), 0),
-    ):
-        penalties = Penalties(sampling, VOCAB, CPU)
-        penalties.count([5, 1], 1)
-        scores = warp(penalties.apply(logits, NONE), sampling)
-        assert choose(scores, None).tolist() == [best]
-
-
 # ---- warping
 
 
@@ -263,10 +241,3 @@ def test_warping_keeps_what_the_definitions_keep_and_nothing_else(
     scores = warp(torch.tensor(logits, dtype=torch.float64), sampling)
     assert set(scores.isfinite().nonzero().flatten().tolist()) == plainly_kept(logits, sampling)
     assert scores.argmax() == torch.tensor(logits).argmax()
-
-
-def test_half_precision_logits_are_worked_on_in_single_precision() -> None:
-    half = torch.zeros(1, VOCAB, dtype=torch.bfloat16)
-    assert warp(half, Sampling(1.0)).dtype == torch.float32
-    for sampling in (Sampling(presence_penalty=1.0), Sampling(banned=frozenset([1]))):
-        assert Penalties(sampling, VOCAB, CPU).apply(half, NONE).dtype == torch.float32

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong, near
@@ -18,38 +16,14 @@ from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.rules.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
-from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
+from voiceloop.llm.rules.draftpolicy import WIDEST, DraftPolicy
+from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.verify import ROOT, Tree, chain
 
 pytestmark = pytest.mark.models
 CPU = torch.device("cpu")
 BUSHY = Tree((ROOT, ROOT, ROOT, 0, 0, 1, 3, 3, 5, 7))
 LATER = DraftPolicy.FIRST_CLAUSE
-
-
-@st.composite
-def trees(draw: st.DrawFn, most: int = 12) -> Tree:
-    """Nodes numbered by depth, each behind any of the level before."""
-    parents, level, last = list[int](), [ROOT], ROOT
-    for size in draw(st.lists(st.integers(1, 4), min_size=1, max_size=5)):
-        chosen = sorted(draw(st.lists(st.sampled_from(level), min_size=size, max_size=size)))
-        level = list(range(last + 1, last + 1 + size))
-        last += size
-        parents += chosen
-    return Tree(tuple(parents[:most]))
-
-
-@given(trees())
-def test_a_trees_parts_agree(tree: Tree) -> None:
-    assert [len(path) for path in tree.paths] == [depth + 1 for depth in tree.depths]
-    assert sorted(node for level in tree.levels for node in level) == list(range(len(tree)))
-    for node, parent in enumerate(tree.parents):
-        assert tree.children(parent)[tree.ranks[node]] == node
-        assert tree.paths[node][:-1] == (() if parent == ROOT else tree.paths[parent])
-    assert tree.is_chain == (tree == chain(len(tree)))
-    for depth in range(1, tree.depth + 1):
-        assert tree.cut(depth).levels == tree.levels[:depth]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WINDOWED])
@@ -178,43 +152,6 @@ def test_what_is_drawn_over_trees_has_the_targets_law(
     assert sum(path != tuple(range(len(path))) for path in policy.paths) > 0
 
 
-@pytest.mark.parametrize("noisy", [False, True])
-@pytest.mark.parametrize("name", ["random", "layer"])
-def test_a_nodes_token_is_what_the_draft_likes_that_much_behind_its_path(
-    workshop: Workshop, name: str, noisy: bool
-) -> None:
-    sampling = Sampling(temperature=0.7, seed=2) if noisy else Sampling(repetition_penalty=1.4)
-    chance, target = random.Random(3), workshop.decoder(features=True)
-    ids = [chance.randrange(1, workshop.vocab, 2) for _ in range(14)]
-    cache = KvCache(CONTEXT)
-    target.forward(torch.tensor(ids[:-1]), cache, 1)
-    noise = torch.randn(BUSHY.depth, workshop.vocab, dtype=torch.float64) if noisy else None
-    draft = drafting(workshop, name, "llama", cache, sampling)
-    penalties = Penalties(sampling, workshop.vocab, CPU)
-    penalties.count(ids, 6)
-    x = run(draft.propose(ids, BUSHY, noise, penalties))
-    assert x.branches == BUSHY
-    drafted = x.tokens.tolist()
-    assert draft.length <= len(ids)
-    for node, path in enumerate(BUSHY.paths):
-        before = torch.tensor([drafted[at] for at in path[:-1]], dtype=torch.long)
-        fresh = drafting(workshop, name, "llama", cache, sampling)
-        logits = behind(fresh, ids, before, sampling)
-        scores = warp(penalties.apply(logits, before), sampling)
-        if noise is not None:
-            scores = scores + noise[len(before)]
-        assert drafted[node] == int(scores[0].argsort(descending=True)[BUSHY.ranks[node]])
-
-
-def behind(draft: Draft, ids: list[int], tokens: Tensor, sampling: Sampling) -> Tensor:
-    """What a draft makes of tokens it is made to draft, one at a time: [1, vocab]."""
-    assert isinstance(draft, ModelDraft | FeatureDraft)
-    logits = draft._logits(run(draft._unseen(ids)))
-    for token in tokens:
-        logits = draft._logits(token.view(1))
-    return logits
-
-
 # What is drafted.
 
 
@@ -245,41 +182,3 @@ def test_where_rows_cost_next_to_nothing_it_branches_and_where_they_cost_much_it
             policy.observe(chain(rows - 1), range((rows - 1) // 3), 1.0, 6.0 + 4.0 * rows)
     steep = policy.next(LATER)
     assert steep.is_chain and len(steep) < 4
-
-
-@given(st.lists(st.floats(0.02, 0.4), min_size=WIDEST, max_size=WIDEST), st.integers(1, 5))
-def test_its_trees_are_the_best_of_their_size_and_depth(rates: list[float], depth: int) -> None:
-    policy = DraftPolicy(None, 0.1, branches=True)
-    found = [(total, tree_of(paths)) for total, paths in policy._acceptances.trees(depth)]
-    table = [
-        [policy._acceptances._probability(at, rank) for rank in range(WIDEST)]
-        for at in range(depth)
-    ]
-
-    def worth(tree: Tree) -> float:
-        total = 1.0
-        for path in tree.paths:
-            product = 1.0
-            for node in path:
-                product *= table[tree.depths[node]][tree.ranks[node]]
-            total += product
-        return total
-
-    chance = random.Random(depth)
-    for total, tree in found:
-        assert tree.depth == depth and len(tree) <= MOST
-        assert total == pytest.approx(worth(tree))
-        for _ in range(5):  # no other of its size is better
-            parents = list[int]()
-            for node in range(len(tree)):
-                open_to = [
-                    at
-                    for at in (ROOT, *range(node))
-                    if parents.count(at) < WIDEST and _deep(parents, at) < depth
-                ]
-                parents.append(chance.choice(open_to))
-            assert worth(Tree(tuple(parents))) <= total + 1e-9
-
-
-def _deep(parents: list[int], node: int) -> int:
-    return 0 if node == ROOT else 1 + _deep(parents, parents[node])

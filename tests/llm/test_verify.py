@@ -106,19 +106,3 @@ def test_the_statistic_finds_a_planted_fault(fault: str) -> None:
 
 
 # ---- how many are accepted
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_how_many_are_accepted_is_geometric_where_distributions_do_not_change(seed: int) -> None:
-    generator, k, vocab = torch.Generator().manual_seed(seed), 4, 8
-    p, q = distributions(generator, vocab), distributions(generator, vocab)
-    noise = gumbel(generator, N, k + 1, vocab)
-    x = (q.log() + noise[:, :k]).argmax(-1)
-    # Of two distributions with the same noise (Daliri et al. 2024, section 3).
-    larger = torch.maximum(p / p.unsqueeze(1), q / q.unsqueeze(1))
-    rate = (1 / larger.sum(-1)).sum()
-    n, _ = torch.vmap(coupled)(x, p.expand(N, k + 1, vocab).log(), noise)
-    geometric = rate ** torch.arange(k + 1) * (1 - rate)
-    geometric[k] = rate**k
-    assert 0.1 < rate < 0.95
-    assert p_value(torch.bincount(n.flatten(), minlength=k + 1), geometric) > 1e-4

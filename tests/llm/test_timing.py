@@ -1,4 +1,4 @@
-"""What passes cost by their rows: all are measured, in any room, and the first is the measure."""
+"""Only the work is timed; all numbers of rows are measured, in any room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.timing import ROOM, ROWS, row_costs
+from voiceloop.llm.model.timing import ROOM, ROWS, Stopwatch, row_costs
 
 pytestmark = pytest.mark.models
 
@@ -36,3 +36,25 @@ def test_every_number_of_rows_that_fits_is_measured(capacity: int) -> None:
     assert set(costs) == {rows for rows in ROWS if rows < capacity}
     lengths = [length for length, _ in model.passes]
     assert capacity < ROOM or lengths == sorted(lengths), "nothing is rolled back"
+
+
+class Clock:
+    """Stands still but for what is added."""
+
+    def __init__(self) -> None:
+        self.now = 5.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_pieces_add_up_without_what_lies_between_and_begin_anew_when_taken() -> None:
+    clock = Clock()
+    watch = Stopwatch(torch.device("cpu"), clock)
+    assert watch.take() == 0
+    for seconds in (0.25, 0.5):
+        with watch:
+            clock.now += seconds
+        clock.now += 100
+    assert watch.take() == 750
+    assert watch.take() == 0
