@@ -20,16 +20,6 @@ from voiceloop.llm.model.checkpoint import read_json
 _AS_WRITTEN = ("llama", "qwen3")
 """Model types for which transformers uses a general tokenizer exactly as its files describe it."""
 _GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
-_NAMED = (
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-)
-"""Special tokens that chat templates refer to by name."""
 
 
 class Tokenizer:
@@ -112,12 +102,15 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
     backend = _backend(file)
     added = backend.get_added_tokens_decoder()
     own = {str(index): _fields(token) for index, token in added.items()}
-    special = _special(config)
-    if not (listed or {}).items() <= own.items() or not special <= {
-        token.content for token in added.values()
-    }:
+    named = {
+        key: _content(value)
+        for key, value in config.items()
+        if key.endswith("_token") and isinstance(value, str | dict)
+    }
+    special = {*named.values(), *_further(config)}
+    contents = {token.content for token in added.values()}
+    if not (listed or {}).items() <= own.items() or not special <= contents:
         return None
-    named = {key: _content(config[key]) for key in _NAMED if config.get(key) is not None}
     return Tokenizer(backend, template, named)
 
 
@@ -143,9 +136,10 @@ def _fields(token: AddedToken) -> dict[str, object]:
     return {name: getattr(token, name) for name in names}
 
 
-def _special(config: Mapping[str, Any]) -> set[str]:
-    """Return the texts of all tokens that `config` calls special, in any form that it may use."""
-    found = [value for key, value in config.items() if key.endswith("_token")]
+def _further(config: Mapping[str, Any]) -> set[str]:
+    """Return the texts of the special tokens that `config` lists without the name of their use, in
+    any form that it may use."""
+    found = list[Any]()
     for key in ("extra_special_tokens", "additional_special_tokens"):
         several = config.get(key) or ()
         found += several.values() if isinstance(several, dict) else several
