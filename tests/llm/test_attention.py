@@ -60,19 +60,6 @@ def test_the_quick_way_to_a_mask_gives_the_mask(rows, before, window, fold):
     assert torch.equal(behind(rows, before + rows, window, fold, plain), plain)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_written_where_they_are_said_to_be_and_nowhere_else(workshop, kind):
-    model, slots = workshop.decoder(kind), Slots(2, 80)
-    ids = torch.arange(1, 10) * 5
-    placed(model, slots, 0, [ids])
-    buffers = [buffer for layer in slots._layers.values() for buffer in layer]
-    before = [buffer.clone() for buffer in buffers]
-    placed(model, slots, 1, [ids[:2]], start=4)
-    for buffer, old in zip(buffers, before, strict=True):
-        changed = (buffer != old).flatten(2).any(-1)
-        assert changed.nonzero().tolist() == [[1, 4], [1, 5]]
-
-
 def test_a_pass_sees_nothing_beyond_its_own_rows(workshop):
     model, slots = workshop.decoder(), Slots(1, 80)
     ids = torch.arange(20) * 7 % workshop.vocab

@@ -49,11 +49,6 @@ def test_a_length_is_in_bounds_and_follows_from_what_was_observed(
     assert len(after(seen, cost=cost).next(position)) == length
 
 
-@given(rounds, st.integers(0, 9), st.integers(0, 200))
-def test_a_fixed_length_stays(seen: Seen, fixed: int, position: int) -> None:
-    assert after(seen, fixed).next(position) == chain(fixed)
-
-
 class World:
     """Rounds whose draft tokens are accepted by chance, and what they take."""
 

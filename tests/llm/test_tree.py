@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong, near
-from tests.llm.distributions import Table, p_value
-from tests.llm.replies import run, say
-from voiceloop.llm.decode.speculate import Prompt, Speculator
+from tests.llm.replies import say
+from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.model.cache import KvCache
@@ -74,16 +73,6 @@ class Second(Wrong):
         return logits.scatter(-1, (best + 1) % self.vocab, logits.amax(-1, keepdim=True) + 9.0)
 
 
-def said(speculator: Speculator, prompt: list[int], tokens: int) -> list[int]:
-    """The first tokens of a reply."""
-    ids = list(prompt)
-    ids += run(speculator.revise(Prompt(ids, 0), ())).tokens
-    while len(ids) < len(prompt) + tokens:
-        run(speculator.prefill_draft(ids[:-1]))
-        ids += run(speculator.round(ids, len(prompt) + tokens - len(ids))).tokens
-    return ids[len(prompt) :]
-
-
 MODES = {
     "greedy": Sampling(),
     "warm": Sampling(temperature=0.8, top_p=0.9, seed=3),
@@ -117,39 +106,13 @@ def test_no_tree_changes_a_reply(
         cache, policy = KvCache(CONTEXT), Trees(some)
         draft = drafting(workshop, name, kind, cache, sampling)
         branching = Speculator(target, draft, policy, sampling, cache)  # type: ignore[arg-type]
-        assert said(branching, prompt, tokens) == said(plain, prompt, tokens)
+        assert say(branching, prompt, tokens).ids == say(plain, prompt, tokens).ids
         accepted += sum(map(len, policy.paths))
         branched += sum(path != tuple(range(len(path))) for path in policy.paths)
     if name == "unsteady":  # it is right often enough for the paths to be tried
         assert accepted > 15
     if name == "second" and sampling.temperature == 0:
         assert branched > 5
-
-
-@pytest.mark.parametrize(
-    "samples",
-    [
-        pytest.param(600, id="quick"),
-        pytest.param(8000, id="all", marks=pytest.mark.full),
-    ],
-)
-@pytest.mark.parametrize("name", ["draft", "ngram"])
-@pytest.mark.parametrize("penalty", [1.0, 1.5])
-def test_what_is_drawn_over_trees_has_the_targets_law(
-    penalty: float, name: str, samples: int
-) -> None:
-    sampling = Sampling(1.1, top_p=0.95, repetition_penalty=penalty)
-    target, cache = Table(6, seed=1), KvCache(CONTEXT)
-    likely = ModelDraft(target.like(2, 0.6), sampling, CONTEXT)
-    draft = NgramDraft(CPU) if name == "ngram" else likely
-    policy = Trees([Tree((ROOT, ROOT, 0, 0, 1, 2)), Tree((ROOT, ROOT, ROOT)), chain(2)])
-    prompt = [0, 2, 3, 1, 3, 0, 4, 2, 2, 5, 1, 0, 3, 2, 4, 1, 2, 2, 3]
-    made, counts = Speculator(target, draft, policy, sampling, cache), torch.zeros((6,) * 3)
-    for turn in range(samples):
-        made.rollback(len(prompt))
-        counts[tuple(say(made, prompt, 3, turn, more=8).ids[:3])] += 1
-    assert p_value(counts.flatten(), target.joint(sampling, prompt, 3)) > 1e-4
-    assert sum(path != tuple(range(len(path))) for path in policy.paths) > 0
 
 
 # What is drafted.
