@@ -319,7 +319,7 @@ def test_the_engines_speak_and_hear_and_leave_no_thread() -> None:
     with open_engines(Config()) as engines:
         names = {thread.name for thread in threading.enumerate()}
         assert {"voiceloop-asr", "voiceloop-llm", "voiceloop-tts"} <= names
-        assert engines.llm.conversation().tokens_read == 0
+        assert engines.llm.conversation().standing.tokens_read == 0
     assert not [t for t in set(threading.enumerate()) - before if t.name.startswith("voiceloop")]
 
 

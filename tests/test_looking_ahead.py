@@ -25,7 +25,7 @@ from voiceloop.engines import Engines, Steps
 from voiceloop.errors import OutOfMemory
 from voiceloop.trace.record import Recorder
 from voiceloop.turn.ahead import look_ahead
-from voiceloop.turn.resources import Observer, Resources
+from voiceloop.turn.resources import Resources
 
 pytestmark = pytest.mark.virtual
 
@@ -35,10 +35,8 @@ STEP_S = 0.01
 def resources(llm: ScriptedLlm, conversation: ScriptedConversation) -> Resources:
     run, hearing = InlineRunner, ScriptedAsr(Script((), 1.0))
     engines = Engines(ScriptedVad(), hearing, run(), llm, run(), ScriptedTts(), run())
-    observer, player = Observer(conversation), Player(NullSpeaker(RATE))
-    return Resources(
-        engines, conversation, observer, player, lambda report: None, lambda event: None
-    )
+    player = Player(NullSpeaker(RATE))
+    return Resources(engines, conversation, player, lambda report: None, lambda event: None)
 
 
 def begun(recorder: Recorder) -> float:

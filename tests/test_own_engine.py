@@ -180,9 +180,9 @@ def test_it_knows_what_was_heard_and_what_tools_returned(parrot: Llm) -> None:
     assert (call.name, call.turn, call.problem) == ("clock", 2, "")
     said = all_of(talk.tool_results([(call, "noon")], 2))
     assert "".join(burst.text for burst in said) == "Yes: noon"
-    assert talk.exchanges == 1
+    assert talk.standing.exchanges == 1
     all_of(talk.prefill("And", 3))
-    assert talk.exchanges == 2
+    assert talk.standing.exchanges == 2
 
 
 def test_an_interrupted_reply_is_shown_to_the_model_as_far_as_it_was_heard(parrot: Llm) -> None:

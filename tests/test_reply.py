@@ -17,7 +17,7 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.reply import HEAD_START_S, Reply
-from voiceloop.turn.resources import Observer, Resources
+from voiceloop.turn.resources import Resources
 from voiceloop.turn.speech import Gate, Voiced
 
 pytestmark = pytest.mark.virtual
@@ -34,8 +34,7 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
     engines = Engines(ScriptedVad(), heard, run(), llm, run(), ScriptedTts(), run())
     player, gate = Player(NullSpeaker(RATE)), Gate(urgent=True)
     conversation = llm.conversation()
-    observer = Observer(conversation)
-    resources = Resources(engines, conversation, observer, player, ignore, ignore)
+    resources = Resources(engines, conversation, player, ignore, ignore)
     reply = Reply(StartReply(1, "hello", Options()), Recorder(1), resources, gate)
     reply.begin()
 
@@ -65,8 +64,7 @@ async def test_the_voice_has_a_head_start(cost: float, lead: bool, idle: float) 
     engines = Engines(ScriptedVad(), heard, run(), llm, run(), voice, run())
     player, gate, recorder = Player(NullSpeaker(RATE)), Gate(urgent=True), Recorder(1)
     conversation = llm.conversation()
-    observer = Observer(conversation)
-    resources = Resources(engines, conversation, observer, player, ignore, ignore)
+    resources = Resources(engines, conversation, player, ignore, ignore)
     if lead:
         resources.pace.observe(1.0, 2.0)
     reply = Reply(StartReply(1, "hello", Options()), recorder, resources, gate)

@@ -5,10 +5,8 @@ time it is advanced, it does one bounded piece of work (a draft-verify round, a 
 piece of synthesis), and yields a result, or None if there is none yet. A `Runner` advances it, so
 back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread. Properties of a `Conversation` that its
-steps change are read on that thread too, between steps. Other properties, and methods that do no
-work, are used on the event loop. So they may not depend on anything that a step changes, nor need a
-device.
+An engine is loaded, warmed up and advanced on one thread. Methods that do no work are used on the
+event loop. So they may not depend on anything that a step changes, nor need a device.
 
 Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is a
@@ -260,12 +258,26 @@ class TurnModel(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ConversationStanding:
+    """The state of a conversation after one of its steps."""
+
+    exchanges: int = 0
+    """Number of questions with answers before the user's current turn."""
+    tokens_read: int = 0
+    """Number of tokens that the model has read so far. A token counts each time it is read."""
+    limited: bool = False
+    """Whether the last reply was cut off because it had reached the maximum length."""
+    end_probability: float | None = None
+    """Probability that the user's turn ends after the words that the model has read of it; None if
+    the engine does not know. These words are the argument `text` of the last `prefill` or, after
+    the first step of a `reply`, the argument `text` of `reply` without the final punctuation."""
+
+
 class Conversation(Protocol):
     """The token ids and the caches of one conversation.
 
-    It is not thread-safe. Steps change `exchanges`, `tokens_read`, `limited` and the end
-    probability, so these are read on the thread that runs the steps. `voiceloop.turn.resources`
-    publishes them to the event loop.
+    It is not thread-safe. What the event loop needs to know of it is the value `standing`.
 
     A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
     are about the same turn: the newest text replaces the earlier ones. A new number closes the
@@ -281,18 +293,9 @@ class Conversation(Protocol):
     """Whether one reply may call several tools at once."""
 
     @property
-    def exchanges(self) -> int:
-        """Return the number of questions with answers before the user's current turn."""
-        ...
-
-    @property
-    def tokens_read(self) -> int:
-        """Return how many tokens the model has read so far. A token counts each time it is read."""
-        ...
-
-    @property
-    def limited(self) -> bool:
-        """Return whether the last reply was cut off because it had reached the maximum length."""
+    def standing(self) -> ConversationStanding:
+        """Return the state after the last step. A step replaces the value before it gives its
+        result, so any thread may read it."""
         ...
 
     @property
@@ -308,15 +311,6 @@ class Conversation(Protocol):
 
         First the caches are cut back to the beginning that they share with the new tokens. If no
         token is new, this costs nothing. A reply that was begun to the same turn is removed.
-        """
-        ...
-
-    def end_of_turn_probability(self) -> float | None:
-        """Return the probability that the user's turn ends after the words that the model has read
-        of it. None if the engine does not know.
-
-        These words are the argument `text` of the last `prefill` or, after the first step of a
-        `reply`, the argument `text` of `reply` without the final punctuation.
         """
         ...
 

@@ -39,7 +39,7 @@ from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.history import History, SpokenExchange, finished, sounding
 from voiceloop.turn.listener import Listener
 from voiceloop.turn.reply import Reply
-from voiceloop.turn.resources import EVERYTHING, Observer, Overlap, Resources
+from voiceloop.turn.resources import EVERYTHING, Overlap, Resources
 from voiceloop.turn.skills import Skills, begun, unusable, wall_time
 from voiceloop.turn.speech import Gate
 from voiceloop.turn.tasks import TurnTasks, call_tool, play, read, recognise
@@ -97,11 +97,10 @@ class Session:
         player = Player(speaker)
         skills = skills or Skills(paced=engines.tts.paces)
         player.gain = skills.voice.gain
-        observer = Observer(conversation)
         unfit = unusable(conversation, config, toolbox)
         usable = NO_TOOLS if unfit else toolbox
         self._resources = Resources(
-            *(engines, conversation, observer, player, self._send, show),
+            *(engines, conversation, player, self._send, show),
             skills=skills,
             toolbox=usable,
             overlap=overlap,

@@ -89,7 +89,7 @@ def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
     for number, text in enumerate(("What is the capital of", "What is the capital of France")):
         for _ in conversation.prefill(text, number + 1):
             pass
-        probability = conversation.end_of_turn_probability()
+        probability = conversation.standing.end_probability
         assert probability is not None
         found.append(probability)
         conversation.rewrite("", ())

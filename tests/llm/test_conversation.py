@@ -211,11 +211,11 @@ def test_what_is_recited_stands_as_if_the_model_had_said_it(workshop, prefilled)
         (burst,) = exhaust(recited.recite("What time is it?", 1, said))
         assert burst.text == said and len(burst.ends) == len(burst.ids)
         assert written(workshop, recited) == written(workshop, own)
-        before = recited.tokens_read
+        before = recited.standing.tokens_read
         assert spoken(exhaust(recited.reply("Thanks.", 2))) == "Good."
         exhaust(own.reply("Thanks.", 2))
         assert written(workshop, recited) == written(workshop, own)
-        assert recited.tokens_read > before, "it is read when the model reads on"
+        assert recited.standing.tokens_read > before, "it is read when the model reads on"
 
 
 def test_what_is_recited_is_cut_after_what_was_heard_of_it(workshop):
@@ -327,11 +327,11 @@ def test_a_reply_that_is_cut_by_its_limit_says_so_and_one_that_ends_does_not(
     conversation = workshop.conversation(model, draft, max_new_tokens=most)
     whole = spoken(exhaust(conversation.reply("What time is it?", 4)))
     needed = len(workshop.tokenizer.encode(text, add_special_tokens=False)) + 1
-    assert conversation.limited == (most < needed)
-    assert conversation.limited == (whole != text) or most == needed - 1
+    assert conversation.standing.limited == (most < needed)
+    assert conversation.standing.limited == (whole != text) or most == needed - 1
     conversation.heard(0)
     exhaust(conversation.recite("Thanks.", 5, "Welcome."))
-    assert not conversation.limited
+    assert not conversation.standing.limited
 
 
 def test_a_tool_call_is_handed_over_and_its_result_continues_the_reply(workshop):
@@ -597,9 +597,9 @@ def test_a_full_context_is_not_read_again_every_turn(workshop):
     talk = workshop.conversation(model, capacity=capacity, max_new_tokens=20)
     read = []
     for turn in range(turns):
-        before = talk.tokens_read
+        before = talk.standing.tokens_read
         exhaust(talk.reply(f"Question {turn}?", turn))
-        read.append(talk.tokens_read - before)
+        read.append(talk.standing.tokens_read - before)
     new = max(read[1:5])
     again = [tokens for tokens in read[1:] if tokens > new + 4]
     assert talk.counters.dropped_turns > turns // 2
@@ -670,13 +670,13 @@ def ending(workshop, logits):
 
 def test_the_probability_of_the_end_of_turn_is_that_of_a_whole_pass(workshop):
     conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"))
-    assert conversation.end_of_turn_probability() is None
+    assert conversation.standing.end_probability is None
     for text in ("What is", "What is the capital of France", "What is the capital"):
         exhaust(conversation.prefill(text, 1))
         with torch.no_grad():
             logits = workshop.model()(torch.tensor([conversation.ids])).logits[0, -1]
         expected = ending(workshop, logits)
-        found = conversation.end_of_turn_probability()
+        found = conversation.standing.end_probability
         if text == "What is the capital":  # nothing was computed: the text only became shorter
             assert found is None
         else:
@@ -695,7 +695,7 @@ def test_a_reply_tells_that_probability_with_its_first_step(workshop, begun):
         exhaust(conversation.prefill(begun, 1))
     steps = conversation.reply("What is the capital of France?", 1)
     next(step for step in steps if step is not None)
-    assert conversation.end_of_turn_probability() == pytest.approx(float(expected), rel=1e-4)
+    assert conversation.standing.end_probability == pytest.approx(float(expected), rel=1e-4)
     for step in steps:
         if step is not None:
             break
@@ -712,7 +712,7 @@ def test_a_probability_is_not_told_of_another_text_of_the_same_length(workshop):
     next(steps)
     steps.close()  # with a part of the text not computed yet
     assert len(conversation.ids) == length
-    assert conversation.end_of_turn_probability() is None
+    assert conversation.standing.end_probability is None
 
 
 # ---- several conversations over one pair of models
@@ -726,10 +726,10 @@ def read_in_turn(workshop, sessions, budget, rounds=3):
     read = []
     for turn in range(rounds):
         for talk in talks:
-            before = talk.tokens_read
+            before = talk.standing.tokens_read
             exhaust(talk.prefill("Tell me a short story", turn))
             exhaust(talk.reply("Tell me a short story.", turn))
-            read.append(talk.tokens_read - before)
+            read.append(talk.standing.tokens_read - before)
     evicted = sum(talk.counters.evictions for talk in talks)
     return [read[at : at + sessions] for at in range(0, len(read), sessions)], evicted
 

@@ -39,10 +39,10 @@ async def test_the_event_loop_asks_nothing_of_torch(settings: dict[str, Any]) ->
                 async with aclosing(thread.stream(talk.prefill("What time is it", turn))) as steps:
                     async for _ in steps:
                         pass
-                assert talk.end_of_turn_probability() is not None
+                assert talk.standing.end_probability is not None
                 async with aclosing(thread.stream(talk.reply("What time is it?", turn))) as items:
                     async for _ in items:
-                        assert talk.end_of_turn_probability() is not None
+                        assert talk.standing.end_probability is not None
                         break
                 talk.heard(1)
             await thread.call(talk.close)

@@ -20,7 +20,7 @@ from tests.support.user import Lexicon
 from voiceloop.asr.transcript import normalise
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.engines import AsrRequest, Steps
+from voiceloop.engines import AsrRequest, ConversationStanding, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import installed
 from voiceloop.types import (
@@ -222,13 +222,11 @@ class ScriptedConversation:
         cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
         yield _timed(None, 0.0 if known else cost)
 
-    exchanges = 0
-    tokens_read = 0
-    limited = False
     seed = None
 
-    def end_of_turn_probability(self) -> float | None:
-        return self._look_up(self._ends, None)
+    @property
+    def standing(self) -> ConversationStanding:
+        return ConversationStanding(end_probability=self._look_up(self._ends, None))
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self._model.log.append(("reply", text))

@@ -156,7 +156,7 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
             for turn, request in enumerate(group):
                 for cut in request.cuts:
                     yield from conversation.prefill(cut.words, turn)
-                    found = conversation.end_of_turn_probability()
+                    found = conversation.standing.end_probability
                     if found is not None:
                         yield JudgedSilence(
                             cut.words, cut.kind, found, cut.unfinished, len(history)

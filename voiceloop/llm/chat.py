@@ -12,10 +12,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
-from voiceloop.engines import Steps
+from voiceloop.engines import ConversationStanding, Steps
 from voiceloop.languages import installed
 from voiceloop.llm.text.messages import OKAY, SPOKEN, CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
@@ -35,8 +36,6 @@ class ChatReply:
     words: int = 0
     """The number of words that were sent in bursts."""
     finished: bool = False
-    limited: bool = False
-    """Whether the reply is finished because it reached the limit of tokens."""
     effect: bool = False
     """Whether the history holds what was done instead of `parts`."""
     _calls: int = 0
@@ -77,7 +76,6 @@ class ChatConversation(ABC):
     `answer`, which requests the reply from a model."""
 
     seed: int | None = None
-    tokens_read = 0
     effort: str | None = None
     parallel_calls = True
 
@@ -93,6 +91,7 @@ class ChatConversation(ABC):
         """The text of earlier turns whose replies were cut to nothing. The current turn continues
         it."""
         self._reply: ChatReply | None = None
+        self.standing = ConversationStanding()
 
     @abstractmethod
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
@@ -105,20 +104,6 @@ class ChatConversation(ABC):
         exchanges = (*self._before, self._now)
         dialogue = [message for exchange in exchanges for message in exchange.messages()]
         return [*system, *dialogue] if self._system else dialogue
-
-    @property
-    def exchanges(self) -> int:
-        """The number of exchanges before the user's current turn."""
-        return len(self._before)
-
-    @property
-    def limited(self) -> bool:
-        """Whether the last reply ended because it reached the limit of tokens."""
-        return self._reply is not None and self._reply.limited
-
-    def end_of_turn_probability(self) -> float | None:
-        """Return None: the probability is not known."""
-        return None
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Store `text` as the user's words in `turn`. Nothing is computed."""
@@ -202,6 +187,7 @@ class ChatConversation(ABC):
         self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
         self._turn, self._reply, self._unanswered = None, None, ""
+        self._note(limited=False)
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return False: the model cannot be made to call a tool."""
@@ -223,14 +209,20 @@ class ChatConversation(ABC):
         turn are put before `text`. If it was never begun, they are dropped.
         """
         reply, self._reply = self._reply, None
-        if turn != self._turn:
-            self._turn = turn
+        before, self._turn, said = self._turn, turn, self._now.said
+        if turn != before:
             if reply is not None and (reply.parts or reply.effect):
                 self._before.append(self._now)
                 self._unanswered = ""
             elif reply is not None:
                 self._unanswered = self._now.said
         self._now = Exchange(f"{self._unanswered} {text}".strip())
+        known = turn == before and self._now.said == said
+        self._note(limited=False, end_probability=self.standing.end_probability if known else None)
+
+    def _note(self, **changes: Any) -> None:
+        """Replace `standing` by the present state, with `changes`."""
+        self.standing = replace(self.standing, exchanges=len(self._before), **changes)
 
 
 def _replied(past: Past) -> list[str | CallWithResult]:
@@ -302,8 +294,9 @@ class _Replied(ChatConversation):
                 yield None  # lets a more urgent turn go first
                 for part in parts.push(item or ""):
                     yield from reply.take(part)
-                reply.limited = reply.words >= most
-                if parts.stopped or reply.limited:
+                limited = reply.words >= most
+                self._note(limited=limited)
+                if parts.stopped or limited:
                     break
             else:
                 for part in parts.finish():

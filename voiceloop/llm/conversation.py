@@ -17,7 +17,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from voiceloop.engines import Steps
+from voiceloop.engines import ConversationStanding, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import bare
 from voiceloop.llm.decode.hook import ReplyHook
@@ -149,6 +149,7 @@ class SpeculativeConversation:
         text."""
         self._calls = frozenset[int]()
         """The tokens with which a call begins; empty if no tools are offered."""
+        self.standing = ConversationStanding()
 
     @property
     def _capacity(self) -> int:
@@ -166,29 +167,8 @@ class SpeculativeConversation:
         return self._speculator.stats.counters
 
     @property
-    def exchanges(self) -> int:
-        return len(self._starts) - 1
-
-    @property
-    def limited(self) -> bool:
-        return self._reply is not None and self._reply.limited
-
-    @property
-    def tokens_read(self) -> int:
-        return self._speculator.stats.total.prefilled
-
-    @property
     def seed(self) -> int | None:
         return self._speculator.seed
-
-    def end_of_turn_probability(self) -> float | None:
-        """Return the end probability after the user's last text, or None if it was not computed.
-
-        It is the sum of the probabilities of the tokens that close a turn and of the marks that end
-        a sentence. After `prefill` it refers to the end of the text. After `reply` it refers to the
-        end of the text without its final punctuation.
-        """
-        return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Compute the rows of all tokens of `text`: the end probability needs the last tokens too.
@@ -230,6 +210,7 @@ class SpeculativeConversation:
             recited.recited = ids
         recited.finished = True
         self._reply = recited
+        self._note()
         detokenizer = Detokenizer(self._tokenizer)
         pieces = [detokenizer.push(token) for token in ids]
         ends = tuple(accumulate(map(len, pieces)))
@@ -321,6 +302,7 @@ class SpeculativeConversation:
         self._ids += ids[same:]
         self._starts, self._reply_tokens = starts, [frozenset(reply) for reply in replies]
         self._request, self._reply = _TurnRequest(), None
+        self._note()
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         return bool(self._template.call_of([tool.name for tool in tools]))
@@ -350,7 +332,24 @@ class SpeculativeConversation:
             if evicted:
                 self._speculator.rollback(0)
                 self._speculator.stats.total.evictions += 1
-            yield
+            try:
+                yield
+            finally:
+                self._note()
+
+    def _note(self) -> None:
+        """Replace `standing` by the present state.
+
+        The end probability is the sum of the probabilities of the tokens that close a turn and of
+        the marks that end a sentence. After `prefill` it refers to the end of the text. After
+        `reply` it refers to the end of the text without its final punctuation.
+        """
+        self.standing = ConversationStanding(
+            exchanges=len(self._starts) - 1,
+            tokens_read=self._speculator.stats.total.prefilled,
+            limited=self._reply is not None and self._reply.limited,
+            end_probability=self._speculator.ending(self._request.bare),
+        )
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
         """Return the prompt that ends with `text`, and the number of its first ids that are equal
@@ -522,6 +521,7 @@ class SpeculativeConversation:
             reply.limited = end is not None or not (ended or output.stopped is not None or left > 0)
             if reply.finished and end is None:
                 items += output.finish()
+            self._note()
             yield from _deliver(items, step, reply, base)
             if reply.finished:
                 return

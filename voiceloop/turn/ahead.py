@@ -51,7 +51,7 @@ async def catch_up(resources: Resources, recorder: Recorder) -> None:
     A failure is only logged, because the next turn will report it.
     """
     begun = anyio.current_time()
-    steps = resources.observer.steps(resources.conversation.catch_up())
+    steps = resources.conversation.catch_up()
     stream = resources.engines.llm_runner.stream(steps, priority=IN_IDLE_TIME)
     try:
         async with aclosing(stream) as chunks:

@@ -93,14 +93,14 @@ class History:
         self._next = Priority(LATER)
         """Priority of the next turn, and of the reading before that turn begins."""
         self._runner, self._report = resources.engines.llm_runner, resources.report
-        self._conversation, self._observer = resources.conversation, resources.observer
+        self._conversation = resources.conversation
         self._player = resources.player
         self._scope = anyio.CancelScope()
         """Cancel scope of the reading before the next turn begins."""
         self._rewrites: dict[int, Any] = {}
         """Functions that put other histories in place, by the numbers of these histories."""
         self._numbers = count(1)
-        self._read = self._observer.standing.tokens_read
+        self._read = self._conversation.standing.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
@@ -134,7 +134,7 @@ class History:
             with self._scope:
                 if request.rewrite is not None:
                     await self._runner.call(self._rewrites[request.rewrite], priority=self._next)
-                steps = self._observer.steps(self._conversation.prefill("", request.number))
+                steps = self._conversation.prefill("", request.number)
                 await run_through(self._runner, steps, priority=self._next)
                 if request.rewrite is not None:
                     self._discard(request.rewrite)
@@ -196,5 +196,5 @@ class History:
 
     def newly_read(self) -> int:
         """Return how many tokens the language model has read since the last call."""
-        before, self._read = self._read, self._observer.standing.tokens_read
+        before, self._read = self._read, self._conversation.standing.tokens_read
         return self._read - before

@@ -231,7 +231,7 @@ class Reply:
 
     def _report_read(self, begun: float) -> None:
         """Report to the core that the language model has read the user's words."""
-        found, asked = self._resources.observer.standing, self.asked
+        found, asked = self._resources.conversation.standing, self.asked
         self._resources.report(
             inputs.Read(asked.turn, asked.text, found.end_probability, begun, found.exchanges)
         )

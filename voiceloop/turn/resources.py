@@ -5,14 +5,13 @@ same time and ahead of time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 
 from voiceloop.audio.player import Player
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.endpoint import ENDPOINT_RULES
 from voiceloop.dialogue.floor import INTERRUPTION_RULES
-from voiceloop.engines import Conversation, Engines, Steps, T, load_rule
+from voiceloop.engines import Conversation, Engines, load_rule
 from voiceloop.settings.config import TurnConfig
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.tts.pace import Pace
@@ -56,43 +55,6 @@ OVERLAPS: Mapping[str, Overlap] = {
 """Overlaps by name. A name is a mode, or `no-` and the part that is left out: `no-prefill`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationStanding:
-    """The state of a conversation after one of its steps. Each field is a copy of the value of that
-    name in `Conversation`; `end_probability` comes from `end_of_turn_probability`."""
-
-    exchanges: int
-    tokens_read: int
-    limited: bool
-    end_probability: float | None
-
-
-class Observer:
-    """An observer of one conversation.
-
-    Steps change a conversation on the thread of its model, so the event loop must not read the
-    conversation. The loop reads `standing` instead. `standing` is replaced after each step, before
-    the item of the step reaches the loop.
-    """
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self.standing = self._look()
-
-    def steps(self, steps: Steps[T]) -> Steps[T]:
-        """Run `steps` of the conversation, and replace `standing` after each."""
-        with closing(steps):
-            for item in steps:
-                self.standing = self._look()
-                yield item
-        self.standing = self._look()
-
-    def _look(self) -> ConversationStanding:
-        seen = self._conversation
-        probability = seen.end_of_turn_probability()
-        return ConversationStanding(seen.exchanges, seen.tokens_read, seen.limited, probability)
-
-
 def load_rules(turns: TurnConfig) -> None:
     """Add the configured rules to those that the core knows. Raises ConfigError for a name that no
     rule has."""
@@ -113,8 +75,6 @@ class Resources:
 
     engines: Engines
     conversation: Conversation
-    observer: Observer
-    """Observer of `conversation`."""
     player: Player
     report: Callable[[inputs.Input], None]
     """Function that passes a report to the core, and carries out the core's actions."""

@@ -209,10 +209,10 @@ async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords
     conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
-    steps = resources.observer.steps(conversation.prefill(text, work.recorder.turn))
+    steps = conversation.prefill(text, work.recorder.turn)
     await run_through(resources.engines.llm_runner, steps, priority=work.priority)
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
-    found = resources.observer.standing
+    found = conversation.standing
     resources.report(inputs.Read(work.turn, text, found.end_probability, begun, found.exchanges))
     if text and work.recorder.turn > 1:  # a first question cannot be predicted
         await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)

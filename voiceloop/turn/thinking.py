@@ -173,7 +173,7 @@ class Thinking:
             if say:
                 await self._tell(steps, say, take)
                 break
-        self._limited = self._resources.observer.standing.limited
+        self._limited = conversation.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _replacement(self) -> tuple[Steps[TokenBurst], str]:
@@ -229,8 +229,7 @@ class Thinking:
         most, begun = self._request.options.most_tokens, anyio.current_time()
         has_read, calls = False, list[ToolCall]()
         runner = self._resources.engines.llm_runner
-        observed = self._resources.observer.steps(steps)
-        async with aclosing(runner.stream(observed, priority=self._gate.priority)) as items:
+        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as items:
             async for item in items:
                 if isinstance(item, TokenBurst) and has_read:
                     self._resources.pace.wrote(len(item.ids), anyio.current_time() - begun)

@@ -93,7 +93,7 @@ def test_the_end_of_a_turn_is_as_likely_there_as_here(url: str, file: Path) -> N
     for turn, words in enumerate(WORDS, 2):
         for one in (here, there):
             all_of(one.prefill(words, turn))
-        expected, found = here.end_of_turn_probability(), there.end_of_turn_probability()
+        expected, found = here.standing.end_probability, there.standing.end_probability
         assert expected is not None and found is not None
         assert abs(expected - found) < 0.02, (words, expected, found)
     there.close()
@@ -108,10 +108,10 @@ def test_what_was_read_ahead_is_in_its_cache_when_the_reply_is_asked_for(url: st
         if ahead:
             all_of(conversation.prefill("", 1))
             all_of(conversation.prefill(asked, 1))
-        before = conversation.tokens_read
+        before = conversation.standing.tokens_read
         assert (before > 0) == ahead
         assert spoken(all_of(conversation.reply(f"{asked}?", 1)))
-        read.append(conversation.tokens_read - before)
+        read.append(conversation.standing.tokens_read - before)
         conversation.close()
     alone, ahead = read
     assert 0 < ahead < alone / 3, read

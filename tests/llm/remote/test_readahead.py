@@ -137,7 +137,7 @@ def test_what_is_read_ahead_counts_as_read(serve: Serve) -> None:
         all_of(conversation.prefill("How", 1))
         until(lambda: (running := conversation._ahead._running) is not None and running.done())
         all_of(conversation.reply("How are you?", 1))
-        assert conversation.tokens_read == 5 + 10
+        assert conversation.standing.tokens_read == 5 + 10
 
 
 def test_a_turn_now_and_then_is_not_read_ahead(serve: Serve) -> None:
@@ -184,13 +184,13 @@ def test_llama_cpps_server_tells_whether_the_turn_is_over(serve: Serve) -> None:
         for words, over in (("How are you", 0.1), ("How are you now", 0.9)):
             until(lambda: bool(conversation._server.tells_ends))
             all_of(conversation.prefill(words, 1))
-            assert conversation.end_of_turn_probability() == pytest.approx(over)
-        assert conversation.tokens_read == 7 * 3
+            assert conversation.standing.end_probability == pytest.approx(over)
+        assert conversation.standing.tokens_read == 7 * 3
         prompts = [one.body["prompt"] for one in server.ahead if one.path == "/completion"]
         assert prompts[0].endswith("<user>") and prompts[-1].endswith("<user>How are you now")
         assert all(prompt.startswith("<system>Be brief.</><user>Hi</>") for prompt in prompts)
         all_of(conversation.reply("How are you now or then?", 1))
-        assert conversation.end_of_turn_probability() is None
+        assert conversation.standing.end_probability is None
         assert not chats(server)
 
 
@@ -215,8 +215,10 @@ def test_vllm_tells_whether_the_turn_is_over(serve: Serve) -> None:
             all_of(conversation.prefill(words, 1))
             until(lambda: bool(conversation._server.tells_ends))
             all_of(conversation.prefill(words, 1))
-            assert conversation.end_of_turn_probability() == pytest.approx(over)
-        assert conversation.tokens_read in (6, 8), "2 for each request that was not broken off"
+            assert conversation.standing.end_probability == pytest.approx(over)
+        assert conversation.standing.tokens_read in (6, 8), (
+            "2 for each request that was not broken off"
+        )
         all_of(conversation.reply("How are you now?", 1))
         (asked,) = server.asked
         for one in chats(server):
@@ -233,7 +235,7 @@ def test_only_vllm_is_asked_to_continue_a_message(serve: Serve) -> None:
             all_of(conversation.prefill("How are", 1))
             done(server, 1)
             assert not any("continue_final_message" in one for one in chats(server))
-            assert conversation.end_of_turn_probability() is None
+            assert conversation.standing.end_probability is None
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_answers_of_another_form_are_those_of_another_server(answer: Any, serve:
         all_of(conversation.prefill("How", 1))
         done(server, 1)
         assert conversation._server.tells_ends is False
-        assert conversation.end_of_turn_probability() is None
+        assert conversation.standing.end_probability is None
 
 
 def token(text: str, logprob: float, **more: object) -> dict[str, object]:
@@ -289,5 +291,5 @@ def test_a_server_that_tells_nonsense_later_breaks_nothing(serve: Serve) -> None
 
         server.reads = nonsense
         all_of(conversation.prefill("How are you now", 1))
-        assert conversation.end_of_turn_probability() is None
+        assert conversation.standing.end_probability is None
         assert conversation._server.tells_ends is False

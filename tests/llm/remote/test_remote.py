@@ -109,7 +109,7 @@ def test_a_reply_comes_in_bursts_whose_ids_count_words(serve: Callable[..., Scri
     assert [item.ids for item in items] == [(0, 1), (2, 3), (4,)]
     assert [item.ends for item in items] == [(3, 7), (3, 6), (3,)]
     assert {(item.drafted, item.accepted) for item in items} == {(0, 0)}
-    assert conversation.tokens_read == 12
+    assert conversation.standing.tokens_read == 12
 
 
 def test_only_what_was_set_is_asked_for(serve: Callable[..., Scripted]) -> None:
@@ -159,7 +159,7 @@ def test_history_is_what_was_heard(serve: Callable[..., Scripted]) -> None:
         else:
             said = ("assistant", "".join(pieces[:heard]))
             assert shown(server) == [("user", "Count."), said, ("user", "Go on.")]
-        assert conversation.exchanges == (heard > 0)
+        assert conversation.standing.exchanges == (heard > 0)
 
 
 def test_what_is_recited_is_history_as_any_reply(serve: Callable[..., Scripted]) -> None:
@@ -183,7 +183,7 @@ def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., 
     server = serve(saying("Well."))
     conversation = talk(server)
     assert all_of(conversation.prefill("Tell", 1)) == []
-    assert conversation.end_of_turn_probability() is None
+    assert conversation.standing.end_probability is None
     assert server.asked == [], "what is read ahead is no reply"
     all_of(conversation.reply("Tell me", 1))
     all_of(conversation.revise("Tell me more", 1))
@@ -287,7 +287,7 @@ def test_thoughts_are_not_spoken_and_a_reply_ends_where_it_was_told_to(
 def test_a_reply_in_one_chunk_ends_at_its_limit_too(serve: Callable[..., Scripted]) -> None:
     conversation = talk(serve(saying("word " * 50_000)), max_new_tokens=20)
     assert len(spoken(all_of(conversation.reply("Hello", 1)))) <= PIECE
-    assert conversation.limited
+    assert conversation.standing.limited
 
 
 def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) -> None:
@@ -328,9 +328,9 @@ def test_a_reply_that_is_cut_by_its_limit_says_so(
         request.send(delta("One two"), delta(" three four."), *end, DONE)
 
     conversation = talk(serve(script), max_new_tokens=most)
-    assert not conversation.limited
+    assert not conversation.standing.limited
     all_of(conversation.reply("Go", 1))
-    assert conversation.limited == limited
+    assert conversation.standing.limited == limited
 
 
 def test_closing_a_reply_closes_its_request_within_a_step(serve: Callable[..., Scripted]) -> None:
@@ -614,7 +614,7 @@ def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
     assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
     kept = [text for _, text in shown(server)]
     assert kept == ["Be kind.", "Q3", "A3", "Q4", "A4", "Now"]
-    assert conversation.exchanges == 2
+    assert conversation.standing.exchanges == 2
     server = serve(refusing(400, body))
     conversation = talk(server)
     assert "does not fit" in failing(conversation.reply("Now", 1)).message
@@ -628,7 +628,7 @@ def test_a_reply_that_outgrows_the_context_keeps_what_was_said(
     conversation = talk(server)
     conversation.rewrite("", [Past("Q1", ("A1",)), Past("Q2", ("A2",))])
     assert "does not fit" in failing(conversation.reply("Now", 1)).message
-    assert len(server.asked) == 1 and conversation.exchanges == 2
+    assert len(server.asked) == 1 and conversation.standing.exchanges == 2
     assert conversation.heard(2) == "Well, it"
 
 

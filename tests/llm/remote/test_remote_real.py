@@ -51,8 +51,10 @@ def test_the_starter_says_elsewhere_what_it_says_here(server: Real) -> None:
     here, there = speculative(LlmConfig(draft="none")).conversation(), talk(server)
     for turn, text in enumerate(DIALOGUE, 1):
         assert spoken(all_of(there.reply(text, turn))) == spoken(all_of(here.reply(text, turn)))
-    assert there.exchanges == here.exchanges == len(DIALOGUE) - 1
-    assert there.tokens_read > here.tokens_read  # it has no cache that it would tell of
+    assert there.standing.exchanges == here.standing.exchanges == len(DIALOGUE) - 1
+    assert (
+        there.standing.tokens_read > here.standing.tokens_read
+    )  # it has no cache that it would tell of
 
 
 def test_a_history_that_was_written_and_one_that_was_cut_are_read_alike(server: Real) -> None:

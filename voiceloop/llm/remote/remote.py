@@ -52,8 +52,6 @@ class RemoteConversation(ChatConversation):
         self._effort: str | None = None
         """The `effort` at the last `rewrite`."""
         self._ahead = ReadAhead(server)
-        self._ends: tuple[str, float | None] = "", None
-        """The user's words that the server has read, and the probability that they are all."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
@@ -98,13 +96,8 @@ class RemoteConversation(ChatConversation):
                 return
             request["messages"].append({"role": "user", "content": NOTHING_YET})
         found = yield from self._ahead.read(request, text, turn, self._quirks)
-        self.tokens_read += self._ahead.taken()
-        self._ends = text, found
-
-    def end_of_turn_probability(self) -> float | None:
-        """Return the probability that the turn is over after the words that the server has read."""
-        text, found = self._ends
-        return found if text and self._now.said.endswith(text) else None
+        self._count(self._ahead.taken())
+        self._note(end_probability=found if text else None)
 
     def close(self) -> None:
         """Stop the server from reading ahead."""
@@ -137,7 +130,7 @@ class RemoteConversation(ChatConversation):
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         self._ahead.end()
-        self.tokens_read += self._ahead.taken()
+        self._count(self._ahead.taken())
         known, first_s, cached = len(reply.parts), 0.0, None
         incoming = Incoming(self._config.stop, thinking=self._quirks.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
@@ -151,15 +144,15 @@ class RemoteConversation(ChatConversation):
                         first_s = piece.after_s
                         continue
                     if isinstance(piece, PromptUsage):
-                        self.tokens_read += piece.tokens
+                        self._count(piece.tokens)
                         cached = piece.cached
                     elif isinstance(piece, Loading):
                         yield TokenBurst(reply.turn, (), "", facts={LOADS: 1})
                     yield from _outputs(incoming.push(piece), reply, own)
-                    self._note(incoming)
+                    self._learn(incoming)
                     if incoming.over or reply.words >= most:
                         reply.finished = True  # even if the server would send more
-                        reply.limited = not incoming.over
+                        self._note(limited=not incoming.over)
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
@@ -170,9 +163,14 @@ class RemoteConversation(ChatConversation):
         if incoming.cut and len(reply.parts) == known:
             self._quirks.thinks = True
             raise cut_off(incoming.thought, spent=True)
-        reply.finished, reply.limited = True, incoming.cut
+        reply.finished = True
+        self._note(limited=incoming.cut)
 
-    def _note(self, incoming: Incoming) -> None:
+    def _count(self, tokens: int) -> None:
+        """Note that the server has read `tokens` more tokens."""
+        self._note(tokens_read=self.standing.tokens_read + tokens)
+
+    def _learn(self, incoming: Incoming) -> None:
         """Store whether the server's model thinks, and whether its replies begin inside a
         thought."""
         quirks = self._quirks
