@@ -52,6 +52,8 @@ LLM = (
     ("model", "chat"),
     ("draft", "remote"),
     ("decode",),
+    ("tokenhistory",),
+    ("replies",),
     ("conversation",),
     ("engine",),
 )

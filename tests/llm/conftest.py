@@ -45,10 +45,12 @@ from voiceloop.llm.draft.trained import FUSE, DraftCard, DraftShape, LoadedHead
 from voiceloop.llm.model.attention import Branches, SlotPosition
 from voiceloop.llm.model.cache import CachePool, KvCache, SharedOpening
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
+from voiceloop.llm.replies import ReplyDecoder
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.verify import Tree
 from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.llm.tokenhistory import TokenHistory
 
 CONTEXT = 512
 BOTH_WAYS = ("llama", "gpt2", "windowed-gemma3")
@@ -412,18 +414,15 @@ class Workshop:
             ends=template.ends,
             opening=opening,
         )
-        return SpeculativeConversation(
-            speculator,
-            template,
+        decoder = ReplyDecoder(
+            TokenHistory(speculator, template, system, max_new_tokens),
             self.tokenizer,
-            pool=pool or CachePool(0),
-            caches=(speculator.cache, *([proposes.cache] if proposes else [])),
             eos=eos,
-            system=system,
-            max_new_tokens=max_new_tokens,
             stop=stop,
             hook=hook and hook(speculator, target, sampling, template, eos),
         )
+        caches = (speculator.cache, *([proposes.cache] if proposes else []))
+        return SpeculativeConversation(decoder, pool or CachePool(0), caches)
 
 
 @pytest.fixture(scope="session")

@@ -89,9 +89,9 @@ def test_what_the_user_heard_and_has_just_said_is_penalised_and_nothing_else(wor
         conversation.heard(share)
         heard |= set(ids[:share])
         asked = "" if share else asked
-    assert conversation._earlier((), conversation._reply) == heard
+    assert conversation._history.earlier((), conversation._history.reply) == heard
     conversation.rewrite("", [Past("Hi.", ("Once.",)), Past("And?", ("Twice.",))])
-    assert conversation._earlier((), None) == {
+    assert conversation._history.earlier((), None) == {
         token for reply in ("Once.", "Twice.") for token in workshop.template.encode(reply)
     }
 
@@ -150,7 +150,7 @@ def test_the_second_turn_computes_only_its_new_tokens_on_both_models(workshop):
     exhaust(conversation.reply("Tell me a short story.", 1))
     before, known = conversation.counters, len(conversation.ids)
     exhaust(conversation.reply("And another one?", 2))
-    after, prompt = conversation.counters, conversation._reply.start
+    after, prompt = conversation.counters, conversation._history.reply.start
     # The last token of a reply the target has not seen yet, nor the draft; the draft has not seen
     # the last two of a round in which all were accepted, nor a token that was not worth a draft.
     assert after.prefilled - before.prefilled <= prompt - known + 1

@@ -68,7 +68,7 @@ def said(llm, **options):
 
 def same(llm, alone, talk, temperature=0.0, seed=0):
     """That the first replies of two conversations are the same, but for a near tie."""
-    start = talk._reply.start
+    start = talk._history.reply.start
     assert alone.ids[:start] == talk.ids[:start]
     sampling = Sampling(temperature, seed=seed)
     return ties(llm._target, sampling, alone.ids[:start], alone.ids[start:], talk.ids[start:]) <= 1

@@ -27,12 +27,12 @@ from tests.llm.replies import (
     say,
     speculator,
 )
-from voiceloop.llm.conversation import LAST_SENTENCE
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import ModelDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
 from voiceloop.llm.model.timing import Stopwatch
+from voiceloop.llm.replies import LAST_SENTENCE
 from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
 from voiceloop.types import TokenBurst
 
@@ -393,21 +393,21 @@ def test_a_reply_ends_before_its_end_token_and_at_its_limit_even_within_a_burst(
     target = workshop.decoder()
     plain = workshop.conversation(target, None, sampling, eos=frozenset(), max_new_tokens=20)
     bursts(plain, text)
-    whole = list(plain.ids[plain._reply.start :])
+    whole = list(plain.ids[plain._history.reply.start :])
     stop = whole[min(end, len(whole) - 1)]  # it may have ended with a sentence
     ended = {"eos": frozenset([stop]), "max_new_tokens": limit}
     conversation = workshop.conversation(
         target, workshop.draft(draft), sampling, length=length, **ended
     )
     said = bursts(conversation, text)
-    found = list(conversation.ids[conversation._reply.start :])
+    found = list(conversation.ids[conversation._history.reply.start :])
     most = whole[: min(whole.index(stop), limit)]
     assert found == most[: len(found)]
     # One that nears its limit may end with a sentence, as it does without a draft.
     assert len(found) in {len(most), *range(round(limit * LAST_SENTENCE), limit)}
     alone = workshop.conversation(target, None, sampling, **ended)
     bursts(alone, text)
-    assert found == list(alone.ids[alone._reply.start :])
+    assert found == list(alone.ids[alone._history.reply.start :])
     assert all(stop not in burst.ids for burst in said)
 
 

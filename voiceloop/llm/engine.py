@@ -46,11 +46,13 @@ from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
 from voiceloop.llm.model.loading import LoadedModel, explained, family, fingerprint, load_model
 from voiceloop.llm.model.timing import ROOM, row_costs
+from voiceloop.llm.replies import ReplyDecoder
 from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import shared, unspeakable
+from voiceloop.llm.tokenhistory import TokenHistory
 from voiceloop.placement import (
     URGENT,
     MemoryPart,
@@ -247,19 +249,16 @@ class SpeculativeLlm:
             ends=self._template.ends,
             opening=self._opening,
         )
-        return SpeculativeConversation(
-            speculator,
-            self._template,
+        template, hook = self._template, self._hook
+        decoder = ReplyDecoder(
+            TokenHistory(speculator, template, system, config.max_new_tokens),
             self._tokenizer,
-            pool=self._pool,
-            caches=(cache, *(() if draft is None else draft.caches)),
             eos=self._eos,
-            system=system,
-            max_new_tokens=config.max_new_tokens,
             stop=config.stop,
-            hook=self._hook
-            and self._hook(speculator, self._target, sampling, self._template, self._eos),
+            hook=hook and hook(speculator, self._target, sampling, template, self._eos),
         )
+        caches = (cache, *(() if draft is None else draft.caches))
+        return SpeculativeConversation(decoder, self._pool, caches)
 
     def _drafts(
         self,
