@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from voiceloop.dialogue.consent import question
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import ENGLISH
-from voiceloop.llm.remote.errors import error_message
+from voiceloop.llm.remote.errors import error_in
 from voiceloop.llm.text import calls
 from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.messages import least_of_opening
@@ -79,7 +79,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a question": lambda text: question(text, {"a": text, text: 1}, ENGLISH),
     "a request": lambda text: answer(text, "en", SkillContext(datetime(2026, 11, 26, tzinfo=UTC))),
     "a message": refused,
-    "a complaint": lambda text: error_message({"error": {"message": text}}),
+    "a complaint": lambda text: error_in({"error": {"message": text}}),
     "a schema": lambda text: least_of_opening("", [Tool("a", text, {"a": [text, {text: text}]})]),
     "a line": printable,
     "written words": plain,

@@ -226,7 +226,7 @@ def _without_absent(
     except RequestError as failure:
         named = own.get("preset", (best_pulled(own, machine, store), BEST_PULLED))
         preset = next((one for one in BEST_FIRST if one.name == named[0]), None)
-        if not failure.lost or preset is None or absent(preset, own, store):
+        if failure.kind != "lost" or preset is None or absent(preset, own, store):
             raise
         instead = llm_name(settings_of(own | {"preset": named})[0].llm)
         offered = ", and the page offers it" if where.loopback else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.llm.remote.errors import error_message, named
+from voiceloop.llm.remote.errors import error_in
 
 pytestmark = pytest.mark.pure
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pure
     ],
 )
 def test_servers_complain_in_many_ways(body: object, told: str) -> None:
-    assert error_message(body) == told
+    assert error_in(body).said == told
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_servers_complain_in_many_ways(body: object, told: str) -> None:
     ],
 )
 def test_servers_name_what_they_refuse(body: object, told: str) -> None:
-    assert named(body) == told
+    assert error_in(body).named == told
 
 
 def test_what_is_wrapped_without_end_says_nothing() -> None:
     body: object = "end"
     for _ in range(5000):
         body = {"error": [body]}
-    assert error_message(body) == named(body) == ""
+    assert error_in(body).said == error_in(body).named == ""

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.remote.chatstream import Calling, End, Piece, PromptUsage, Text, Thought
-from voiceloop.llm.remote.incoming import Incoming
-from voiceloop.llm.remote.tool_calls import StreamedCall
+from voiceloop.llm.remote.chatstream import (
+    Calling,
+    End,
+    Piece,
+    PromptUsage,
+    StreamedCall,
+    Text,
+    Thought,
+)
+from voiceloop.llm.remote.remote import Incoming
 from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import THOUGHTS, ReplyPart
 

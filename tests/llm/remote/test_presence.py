@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import anyio
 import pytest
@@ -16,9 +17,11 @@ from tests.llm.remote.chatservers import Scripted, saying
 from tests.llm.remote.test_remote import all_of, no_keys, no_threads, settings, spoken
 from tests.server.serving import until
 from tests.support.clock import VirtualClock
+from voiceloop.llm.remote.chatclient import ChatClient
 from voiceloop.llm.remote.chatserver import EVERY_S, LOADING, logger, told_to, watch
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.remote import openai
+from voiceloop.llm.remote.servers import address
 
 __all__ = ["no_keys", "no_threads"]
 
@@ -29,12 +32,14 @@ BACK = "the language model is back"
 
 
 class Asked:
-    """Answers as the statuses say: 200, one of HTTP's, or 0 for no answer."""
+    """A client whose server answers as the statuses say: 200, one of HTTP's, or 0 for none."""
 
     def __init__(self, statuses: Sequence[int]) -> None:
         self.left = list(statuses)
+        self.where = address("http://there:1", {})
+        self.watched = True
 
-    async def __call__(self) -> None:
+    async def look_up(self) -> None:
         status = self.left.pop(0)
         if status != 200:
             raise RequestError(f"why {status}", "", status=status or None)
@@ -56,7 +61,7 @@ def test_each_is_told_once_and_only_where_it_is_so(before: list[int], there: int
     log, took = Log(), list[float]()
 
     async def run() -> None:
-        await watch("there:1", Asked([*before, there]))
+        await watch(cast(ChatClient, Asked([*before, there])))
         took.append(anyio.current_time())
 
     logger.addHandler(log)

@@ -674,7 +674,7 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
 )
 def test_a_server_that_does_not_answer_is_called_by_its_name(url: str, told: str) -> None:
     failure = unreachable(address(url, {}), OSError())
-    assert failure.message.startswith(told) and failure.lost
+    assert failure.message.startswith(told) and failure.kind == "lost"
     assert ("start it" in failure.message) == ("--llm-server none" in failure.hint)
 
 

@@ -24,7 +24,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.foreign import entries, mapping, parsed
 from voiceloop.llm.remote import errors
 from voiceloop.llm.remote.chatstream import usage_of
-from voiceloop.llm.remote.errors import ReportedError, RequestError, error_message, named
+from voiceloop.llm.remote.errors import ReportedError, RequestError, error_in
 from voiceloop.llm.remote.servers import Address
 from voiceloop.llm.text.template import BREAKS, MARKS
 from voiceloop.settings.schema import nearest
@@ -79,6 +79,8 @@ class ChatClient:
         self.where = where
         self.models: list[str] = []
         """Names of the server's models; empty before `look_up` has requested them."""
+        self.watched = False
+        """Whether a task waits for the return of the server, because it may have gone."""
         self._is_vllm = False
         try:
             self._client = httpx2.AsyncClient(
@@ -145,7 +147,7 @@ class ChatClient:
             body = parsed(content)
         except ValueError:
             body = None
-        if not isinstance(body, dict) or not (body.get("choices") or error_message(body)):
+        if not isinstance(body, dict) or not (body.get("choices") or error_in(body).said):
             raise errors.no_such_server(self.where, _kind(answer))
         yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(content.splitlines())
 
@@ -179,12 +181,11 @@ class ChatClient:
     async def _refusal(self, answer: httpx2.Response, model: str) -> RequestError:
         content = await _beginning(answer)
         try:
-            body = parsed(content)
-            why, names = error_message(body), named(body)
+            reported = error_in(parsed(content))
         except ValueError:
             plain = content.decode("utf-8", "replace").strip()
-            why, names = "" if plain.startswith("<") else plain, ""
-        status, host = answer.status_code, self.where.told
+            reported = ReportedError("" if plain.startswith("<") else plain)
+        status, why = answer.status_code, reported.said
         after = answer.headers.get("Retry-After", "")
         if status == 503 and "loading" in why.lower():
             return errors.loading(self.where, why)
@@ -192,10 +193,9 @@ class ChatClient:
             return errors.busy(self.where, status, after, why)
         if status == 404 and model and "model" in why.lower():
             told = f": {errors.quoted(self.where, why)}"
-            return RequestError(
-                f"{host} has no model called '{model}' (404){told}", self.instead_of(model)
-            )
-        return errors.refused(self.where, status, ReportedError(why, names))
+            what = f"{self.where.told} has no model called '{model}' (404){told}"
+            return RequestError(what, self.instead_of(model))
+        return errors.refused(self.where, status, reported)
 
     def instead_of(self, model: str) -> str:
         """Return a hint for the user if the server does not know `model`. It names a similar model,

@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import anyio
@@ -25,19 +26,18 @@ from anyio.from_thread import BlockingPortal
 from voiceloop.errors import ConfigError
 from voiceloop.llm.remote import errors
 from voiceloop.llm.remote.chatclient import OTHER_FORM, ChatClient, Reading
+from voiceloop.llm.remote.chatrequest import Quirks
 from voiceloop.llm.remote.chatstream import (
     ChatStream,
     End,
-    FirstWords,
     Loading,
     Piece,
     PromptUsage,
+    StreamedCall,
     Text,
 )
 from voiceloop.llm.remote.errors import Garbled, ReportedError, RequestError
-from voiceloop.llm.remote.server_quirks import Quirks
 from voiceloop.llm.remote.servers import Address
-from voiceloop.llm.remote.tool_calls import StreamedCall
 
 logger = logging.getLogger(__name__)
 _Started = tuple[BlockingPortal, ChatClient, TaskGroup, anyio.Event]
@@ -76,10 +76,6 @@ class ChatServer:
         """Whether the server tells probabilities of tokens, and so ends of turns; None if that is
         not known yet."""
         self._timeout_s = timeout_s
-        self._watched = False
-        """Whether a task waits for the return of the server, because it may have gone."""
-        self._arrived = threading.Condition()
-        """Notified when a piece of any reply arrives or a reply ends."""
         started: Future[_Started] = Future()
         name, serve = "voiceloop-llm-requests", (_serve, where, started)
         threading.Thread(target=anyio.run, args=serve, name=name, daemon=True).start()
@@ -109,11 +105,10 @@ class ChatServer:
     def ask(self, body: Mapping[str, Any], quirks: Quirks) -> PendingReply:
         """Request a reply without waiting for it. `quirks` learns what the server refuses of it.
         The caller must close the result."""
-
-        def start(post: Callable[[Piece], None]) -> Future[None]:
-            return self._portal.start_task_soon(self._run, body, quirks, post)
-
-        return PendingReply(self._arrived, start)
+        pieces = SimpleQueue[Piece | None]()
+        done = self._portal.start_task_soon(self._run, body, quirks, pieces.put)
+        done.add_done_callback(lambda _: pieces.put(None))
+        return PendingReply(pieces, done)
 
     def read(self, body: Mapping[str, Any], text: str, quirks: Quirks) -> Future[Reading]:
         """Let the server read the messages in `body` without waiting for it. The last message is
@@ -134,28 +129,12 @@ class ChatServer:
         """Pass the pieces of a reply to `post`. If `post` is None, request only the first data. If
         a local server may have gone, start to watch for its return."""
         try:
-            await self._persist(body, quirks, _timed(post) if post else None)
+            await self._persist(body, quirks, post)
         except RequestError as failure:
-            if failure.lost and self.where.loopback and not self._watched:
-                self._watched = True
-                server: weakref.ref[ChatServer] = weakref.ref(self)
-                self._tasks.start_soon(self._watch, server, self.where.host)
+            if failure.kind == "lost" and self.where.loopback and not self.client.watched:
+                self.client.watched = True
+                self._tasks.start_soon(watch, self.client)
             raise
-
-    @staticmethod
-    async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
-        """Report if the server has gone and when it is back. Stop when its `ChatServer` is
-        deleted."""
-
-        async def ask() -> None:
-            if (there := server()) is None:
-                await anyio.sleep_forever()  # until this thread ends, which is soon
-            else:
-                await there.client.look_up()
-
-        await watch(host, ask)
-        if (there := server()) is not None:
-            there._watched = False
 
     async def _read(self, body: Mapping[str, Any], text: str, quirks: Quirks) -> Reading:
         if self.tells_ends is not False:
@@ -217,7 +196,7 @@ class ChatServer:
                     if quirks.fitted(dict(body)) != request:
                         continue
                 waited = anyio.current_time() - since
-                waits = failure.loads and waited < self._timeout_s
+                waits = failure.kind == "loading" and waited < self._timeout_s
                 if waits and waited >= LOADING_S:
                     note(Loading())
                 if failure.again_s is None or (asked_again and not waits):
@@ -282,24 +261,11 @@ class ChatServer:
 class PendingReply:
     """A requested reply, of which pieces arrive on the thread of the requests."""
 
-    def __init__(
-        self,
-        arrived: threading.Condition,
-        start: Callable[[Callable[[Piece], None]], Future[None]],
-    ) -> None:
-        self._arrived = arrived
-        self._pieces: list[Piece] = []
-        self._done = start(self._post)
-        self._done.add_done_callback(self._notify)
-
-    def _post(self, piece: Piece) -> None:
-        with self._arrived:
-            self._pieces.append(piece)
-            self._arrived.notify_all()
-
-    def _notify(self, done: Future[None]) -> None:
-        with self._arrived:
-            self._arrived.notify_all()
+    def __init__(self, pieces: SimpleQueue[Piece | None], done: Future[None]) -> None:
+        """`pieces` gets the pieces, and None at the end. `done` has the failure, if any."""
+        self._pieces = pieces
+        self._done = done
+        self._over = False
 
     def next(self) -> list[Piece] | None:
         """Return the pieces that have arrived since the last call. Wait at most `STEP_S` for one.
@@ -308,13 +274,14 @@ class PendingReply:
         Raises RequestError for a failed request, after all pieces before the failure have been
         returned.
         """
-        with self._arrived:
-            if not self._pieces and not self._done.done():
-                self._arrived.wait(STEP_S)
-            over = self._done.done()  # first, so that no piece posted before the end is missed
-            found, self._pieces = self._pieces, []
-        if over and not found:
+        if self._over:
             return self._done.result()
+        found, patience_s = list[Piece](), STEP_S
+        with suppress(Empty):
+            while (piece := self._pieces.get(timeout=patience_s)) is not None:
+                found.append(piece)
+                patience_s = 0.0
+            self._over = True
         return found
 
     def close(self) -> None:
@@ -340,21 +307,6 @@ async def _serve(where: Address, started: Future[_Started]) -> None:
         tasks.cancel_scope.cancel()
 
 
-def _timed(post: Callable[[Piece], None]) -> Callable[[Piece], None]:
-    """Return a function that passes pieces on to `post`, with `FirstWords` before the first ones.
-    Their time is counted from now on."""
-    since: float | None = anyio.current_time()
-
-    def passed_on(piece: Piece) -> None:
-        nonlocal since
-        if since is not None and isinstance(piece, Text | StreamedCall):
-            post(FirstWords(anyio.current_time() - since))
-            since = None
-        post(piece)
-
-    return passed_on
-
-
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
     try:
         portal.start_task_soon(over.set)
@@ -365,32 +317,32 @@ def _end(portal: BlockingPortal, over: anyio.Event) -> None:
 # Whether the server is there ---------------------------------------------------------------------
 
 
-async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
-    """Wait until the server at `host` is there. If it is not there at first, report that, and later
-    its return.
+async def watch(client: ChatClient) -> None:
+    """Wait until the server of `client` is there. If it is not there at first, report that, and
+    later its return.
 
-    `ask` sends a request to the server, and raises RequestError if the request fails. A server that
-    refuses the request is there, unless the status is `LOADING`.
+    A server that refuses to list its models is there, unless the status is `LOADING`.
     """
     gone = False
-    while (why := await _absent(ask)) is not None:
+    while why := await _absence(client):
         if not gone:
             logger.warning(
                 "the language model has gone, and the conversation goes on when it is back: %s", why
             )
             gone = True
         await anyio.sleep(EVERY_S)
+    client.watched = False
     if gone:
-        logger.warning("the language model is back at %s", host)
+        logger.warning("the language model is back at %s", client.where.host)
 
 
-async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
-    """Return why the server is not there; None if it is."""
+async def _absence(client: ChatClient) -> str:
+    """Return why the server is not there; empty if it is."""
     try:
-        await ask()
+        await client.look_up()
     except RequestError as failure:
-        return failure.message if failure.status in (None, LOADING) else None
-    return None
+        return failure.message if failure.status in (None, LOADING) else ""
+    return ""
 
 
 @asynccontextmanager

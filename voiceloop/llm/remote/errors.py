@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from voiceloop.errors import EngineError
 from voiceloop.foreign import entries, mapping
@@ -19,14 +19,10 @@ from voiceloop.llm.remote.servers import USUAL, Address
 
 DEEPEST = 8
 """Maximum number of nested objects or lists in which a message is looked for."""
-SAYING = (
-    *("error", "errors", "message", "msg", "detail", "details", "description", "reason"),
-    *("error_message", "errorMessage", "error_msg", "error_description", "title", "text"),
-)
+SAYING = ("error", "errors", "message", "msg", "detail")
 """Keys of a response that may hold the error message. The first key with text is used."""
-NAMING = ("code", "type", "param", "loc", "status", "error_code", "error_type")
+NAMING = ("code", "type", "param", "loc")
 """Keys of a response that may hold the kind of error, or the parameter that it is about."""
-_ERROR = re.compile(r"err|exception|fail|invalid", re.IGNORECASE)
 
 
 class Garbled(ValueError):
@@ -43,46 +39,23 @@ class ReportedError(Exception):
         """Code, type and parameter in the server's response, separated by spaces."""
 
 
-def error_message(body: object) -> str:
-    """Return the error message in `body`, a server's response decoded from JSON. Empty if there is
-    no message."""
-    return _message(body, 0)
-
-
-def named(body: object) -> str:
-    """Return the code, type and parameter in `body`, a server's response decoded from JSON. They
-    are separated by spaces."""
-    return " ".join(_named(body, 0))
+def error_in(body: object) -> ReportedError:
+    """Return the error in `body`, a server's response decoded from JSON. Its message is empty if
+    there is none."""
+    return ReportedError(_message(body, 0), " ".join(_named(body, 0)))
 
 
 def reported_error(chunk: Mapping[str, Any], event: str = "") -> ReportedError | None:
     """Return the error in a chunk of a reply; None if there is none. `event` is the name of the
     server-sent event that contained the chunk."""
-    choices = chunk.get("choices")
-    choice = mapping(next(iter(entries(choices)), None))
+    choice = mapping(next(iter(entries(chunk.get("choices"))), None))
     if choice.get("error") or choice.get("finish_reason") == "error":
-        body: Mapping[str, Any] = {"error": chunk.get("error") or choice.get("error") or ""}
-    elif (
-        _ERROR.search(event)
-        or any(chunk[key] for key in chunk if key.startswith("err"))
-        or (not choices and _flat(chunk))
-    ):
-        body = chunk
-    else:
-        return None
-    return ReportedError(error_message(body), named(body))
-
-
-def _flat(chunk: Mapping[str, Any]) -> bool:
-    """Return whether a chunk without choices is an error, judged by its code and type. It has no
-    key such as `error`."""
-    if not error_message(chunk):
-        return False
-    code = str(chunk.get("code", chunk.get("status")))
-    if re.fullmatch(r"-?\d{1,9}", code):
-        return int(code) != 0 and not 200 <= int(code) < 300
-    kinds = [chunk[key] for key in ("object", "type") if isinstance(chunk.get(key), str)]
-    return not kinds or any(_ERROR.search(kind) for kind in kinds)
+        return error_in({"error": chunk.get("error") or choice.get("error") or ""})
+    told = "error" in event or any(chunk.get(key) for key in ("error", "errors"))
+    if not told and not choice and chunk.get("object") in (None, "error"):
+        # Such a chunk has no key for errors. Some servers write `code: 200` where all is well.
+        told = _message(chunk, 0) and chunk.get("code") not in (0, 200)
+    return error_in(chunk) if told else None
 
 
 def _message(body: object, depth: int) -> str:
@@ -133,6 +106,12 @@ _SPENT = re.compile(r"could not finish|output limit was reached|try again with (
 """A pattern of messages which say that a reply has used up its tokens."""
 
 
+FailureKind = Literal["lost", "loading", "too_long", "spent", "other"]
+"""What a failed request means: the server may have gone; it still loads its model, so it is worth
+asking until it has; the conversation does not fit into the model's context; the reply used up its
+tokens before any text came; anything else."""
+
+
 class RequestError(EngineError):
     """The error of a request that failed or broke off."""
 
@@ -140,26 +119,16 @@ class RequestError(EngineError):
         self,
         message: str,
         hint: str,
+        kind: FailureKind = "other",
         *,
         again_s: float | None = None,
-        too_long: bool = False,
-        lost: bool = False,
-        spent: bool = False,
-        loads: bool = False,
         status: int | None = None,
         reported: ReportedError | None = None,
     ) -> None:
         super().__init__(message, hint)
+        self.kind: FailureKind = kind
         self.again_s = again_s
         """Seconds after which another attempt may help; None if none would help."""
-        self.too_long = too_long
-        """Whether the conversation does not fit into the model's context."""
-        self.lost = lost
-        """Whether the server may have gone."""
-        self.spent = spent
-        """Whether the reply used up its tokens before any text came."""
-        self.loads = loads
-        """Whether the server still loads its model, so that it is worth asking until it has."""
         self.reported = reported
         """The server's error, if an adapted request may help; otherwise None."""
         self.status = status
@@ -169,7 +138,9 @@ class RequestError(EngineError):
 
 def unreachable(where: Address, error: Exception) -> RequestError:
     """Return the error for a connection that could not be made."""
-    causes = list(_causes(error))
+    causes: list[BaseException] = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
     broken = next((one for one in causes if isinstance(one, ssl.SSLError)), None)
     if broken is not None:
         why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(broken))
@@ -183,7 +154,7 @@ def unreachable(where: Address, error: Exception) -> RequestError:
         why = f": start it with `{where.kind.starts}`" if where.kind else ": start it"
     without = "; talk and serve go without it by --llm-server none" if where.loopback else ""
     hint = f"{USUAL}{without}"
-    return RequestError(f"{where.told} does not answer{why}", hint, again_s=AGAIN_S, lost=True)
+    return RequestError(f"{where.told} does not answer{why}", hint, "lost", again_s=AGAIN_S)
 
 
 def broke_off(where: Address, why: str) -> RequestError:
@@ -191,8 +162,8 @@ def broke_off(where: Address, why: str) -> RequestError:
     return RequestError(
         f"{where.told} broke off ({quoted(where, why)})",
         "ask again; if it stays so, see the server's log",
+        "lost",
         again_s=AGAIN_S,
-        lost=True,
     )
 
 
@@ -202,8 +173,8 @@ def silent(where: Address, seconds: float, *, again: bool) -> RequestError:
     return RequestError(
         f"{where.told} has said nothing for {seconds:g} s",
         "see the server's log; llm.timeout_s is how long to wait",
+        "lost",
         again_s=0.0 if again else None,
-        lost=True,
     )
 
 
@@ -220,8 +191,7 @@ def no_such_server(where: Address, kind: str) -> RequestError:
 def refused(where: Address, status: int | None, reported: ReportedError) -> RequestError:
     """Return the error for a refusal. `status` is the HTTP status; None if the refusal came within
     a reply that had begun."""
-    why = reported.said
-    host, key = where.told, where.key_name
+    why, host = reported.said, where.told
     if status is not None and 300 <= status < 400:
         return RequestError(
             f"{host} sends us elsewhere ({status}), where nothing is sent",
@@ -230,15 +200,14 @@ def refused(where: Address, status: int | None, reported: ReportedError) -> Requ
     if status in (401, 403):
         # The server's message may contain the key.
         what = "refuses the key" if where.key else "wants a key"
-        return RequestError(f"{host} {what} ({status})", f"set {key} in the environment")
+        return RequestError(f"{host} {what} ({status})", f"set {where.key_name} in the environment")
     if status == 413 or _TOO_LONG.search(f"{why} {reported.named.replace('_', ' ')}"):
         why = why or reported.named
         return RequestError(
             f"what was said does not fit into the model's context{_because(where, why)}",
             "say less, or give the server's model a longer context",
-            too_long=True,
+            "too_long",
         )
-    spent = _SPENT.search(why) is not None
     if status == 404:
         return RequestError(
             f"{host} knows no such address (404): {where.url}",
@@ -246,13 +215,13 @@ def refused(where: Address, status: int | None, reported: ReportedError) -> Requ
             status=status,
             reported=reported,
         )
+    spent = _SPENT.search(why) is not None
     answers = f"answers {status}" if status else "has failed"
-    again_s = None if status and status < 500 else AGAIN_S
     return RequestError(
         f"{host} {answers}{_because(where, why)}",
         "see the server's log",
-        again_s=again_s,
-        spent=spent,
+        "spent" if spent else "other",
+        again_s=None if status and status < 500 else AGAIN_S,
         status=status,
         reported=None if spent else reported,
     )
@@ -264,7 +233,7 @@ def cut_off(tokens: int, *, spent: bool) -> RequestError:
     return RequestError(
         f"the model came to no end: it thought for {tokens} tokens and was cut off",
         "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
-        spent=spent,
+        "spent" if spent else "other",
     )
 
 
@@ -286,8 +255,8 @@ def loading(where: Address, why: str) -> RequestError:
     return RequestError(
         f"{where.told} still loads its model{_because(where, why)}",
         "ask again in a moment; llm.timeout_s is how long to wait for it",
+        "loading",
         again_s=BUSY_S,
-        loads=True,
     )
 
 
@@ -301,10 +270,3 @@ def quoted(where: Address, text: str) -> str:
 
 def _because(where: Address, why: str) -> str:
     return f": {quoted(where, why)}" if why else ""
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield `error`, then its cause, then the cause of that cause, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -16,27 +16,34 @@ from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import installed
 from voiceloop.llm.chat import ChatConversation, ChatReply
+from voiceloop.llm.remote.chatrequest import accepted, called, composed, offered, renamed
 from voiceloop.llm.remote.chatserver import ChatServer, logger
-from voiceloop.llm.remote.chatstream import FirstWords, Loading, PromptUsage
+from voiceloop.llm.remote.chatstream import (
+    End,
+    Loading,
+    Piece,
+    PromptUsage,
+    StreamedCall,
+    Text,
+    Thought,
+)
 from voiceloop.llm.remote.errors import RequestError, cut_off
-from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.readahead import ReadAhead
 from voiceloop.llm.remote.servers import OPENAI, USUAL, address
-from voiceloop.llm.remote.tool_calls import StreamedCall, accepted, called, renamed
 from voiceloop.llm.text.calls import written
+from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.messages import SPOKEN, Message
-from voiceloop.llm.text.parts import ReplyPart
+from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
-
-MOST_STOPS = 4
-"""Maximum number of stop strings that are sent to the server. All stop strings are also searched
-for in the reply here, so those that are not sent work too."""
-
 
 OPENING, NOTHING_YET = "Hello there.", "…"
 """What stands for the user's words: in the first request of all, and where the user has not spoken
 yet."""
+LETTERS = 8
+"""Upper estimate of the average number of characters in a token. It serves to estimate numbers of
+tokens from texts, because pieces of text may contain any number of tokens."""
+_ENDS = frozenset(THOUGHTS.values())
 
 
 class RemoteConversation(ChatConversation):
@@ -66,11 +73,12 @@ class RemoteConversation(ChatConversation):
     ) -> None:
         """Replace the system prompt, the history and the tools. The server may take the new tools
         and the new effort even if it has refused the old ones."""
+        refused = self._quirks.left_out
         if self.effort != self._effort:
-            self._quirks.forgive({"reasoning_effort"})
+            refused.discard("reasoning_effort")
             self._effort = self.effort
         if tools != self._tools:
-            self._quirks.forgive({"tools", "tool_choice"} - self._server.quirks.left_out)
+            refused -= {"tools", "tool_choice"} - self._server.quirks.left_out
         super().rewrite(system, past, tools, required)
 
     def warm(self) -> None:
@@ -81,7 +89,7 @@ class RemoteConversation(ChatConversation):
         try:
             self._server.begin(request)
         except RequestError as failure:
-            if not failure.spent:
+            if failure.kind != "spent":
                 raise
         if not self._server.where.metered:
             self._server.learn_ends(request, OPENING)
@@ -95,9 +103,9 @@ class RemoteConversation(ChatConversation):
             if not request["messages"]:
                 return
             request["messages"].append({"role": "user", "content": NOTHING_YET})
-        found = yield from self._ahead.read(request, text, turn, self._quirks)
-        self._count(self._ahead.taken())
-        self._note(end_probability=found if text else None)
+        found = yield from self._ahead.read(request, text, self._quirks)
+        self._count(found.tokens)
+        self._note(end_probability=found.ends if text else None)
 
     def close(self) -> None:
         """Stop the server from reading ahead."""
@@ -115,8 +123,9 @@ class RemoteConversation(ChatConversation):
         try:
             yield from self._request_reply(reply)
         except RequestError as failure:
-            forgetful = failure.too_long and self._before
-            if len(reply.parts) > known or not (forgetful or (failure.spent and not roomy)):
+            forgetful = failure.kind == "too_long" and self._before
+            spent = failure.kind == "spent" and not roomy
+            if len(reply.parts) > known or not (forgetful or spent):
                 raise
             if forgetful:
                 del self._before[: (len(self._before) + 1) // 2]
@@ -129,9 +138,8 @@ class RemoteConversation(ChatConversation):
         return bool(asked) or self._quirks.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        self._ahead.end()
-        self._count(self._ahead.taken())
-        known, first_s, cached = len(reply.parts), 0.0, None
+        self._count(self._ahead.end().tokens)
+        known, cached = len(reply.parts), None
         incoming = Incoming(self._config.stop, thinking=self._quirks.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         names = self._names()
@@ -140,9 +148,6 @@ class RemoteConversation(ChatConversation):
             while (pieces := answer.next()) is not None:
                 yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
-                    if isinstance(piece, FirstWords):
-                        first_s = piece.after_s
-                        continue
                     if isinstance(piece, PromptUsage):
                         self._count(piece.tokens)
                         cached = piece.cached
@@ -156,7 +161,7 @@ class RemoteConversation(ChatConversation):
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
-        self._ahead.replied(first_s, cached)
+        self._ahead.replied(cached)
         yield from _outputs(incoming.finish(), reply, own)
         if incoming.filtered:
             yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
@@ -190,61 +195,19 @@ class RemoteConversation(ChatConversation):
 
     def _request(self, names: Mapping[str, str], most: int | None = None) -> Message:
         """Return the request for the next reply, with the tools under their `names`. `most` is the
-        maximum number of its tokens, which replaces the configured limit if given.
-
-        Optional parameters with default values are left out, because some servers refuse parameters
-        that they do not know.
-        """
-        config = self._config
-        official = self._server.where.host == OPENAI
-        limit = "max_completion_tokens" if official else "max_tokens"
+        maximum number of its tokens, which replaces the configured limit if given."""
+        config, official = self._config, self._server.where.host == OPENAI
+        messages = [renamed(message, names) for message in self.messages()]
         room = config.max_thought_tokens if self._thinks else 0
-        most = config.max_new_tokens + room if most is None else most
-        request: Message = {
-            "model": config.target,
-            "messages": [renamed(message, names) for message in self.messages()],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            limit: most,
-            "temperature": config.temperature,
-        }
+        tokens = config.max_new_tokens + room if most is None else most
+        request = composed(config, messages, tokens=tokens, official=official)
         if self.effort is not None:
             request["reasoning_effort"] = self.effort
-        elif config.thinking == "off":
-            request["reasoning_effort"] = "none"
-            if not official:
-                request["chat_template_kwargs"] = {"enable_thinking": False}
-        usual = LlmConfig()
-        for name in (
-            *("top_p", "presence_penalty", "frequency_penalty"),
-            *("top_k", "min_p", "repetition_penalty"),  # extensions that many servers share
-        ):
-            if (value := getattr(config, name)) != getattr(usual, name):
-                request[name] = value
+            request.pop("chat_template_kwargs", None)
         if self.seed is not None:
             request["seed"] = self.seed
-        if config.stop:
-            request["stop"] = list(config.stop[:MOST_STOPS])
-        if self._tools:
-            request["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": names[tool.name],
-                        "description": tool.description,
-                        "parameters": dict(tool.parameters),
-                    },
-                }
-                for tool in self._tools
-            ]
-            if not self.parallel_calls:
-                request["parallel_tool_calls"] = False
-        if self._required:
-            one = [
-                {"type": "function", "function": {"name": names[name]}} for name in self._required
-            ]
-            request["tool_choice"] = one[0] if len(one) == 1 else "required"
-        return request
+        parallel = self.parallel_calls
+        return request | offered(self._tools, tuple(self._required), names, parallel=parallel)
 
 
 def _outputs(
@@ -260,6 +223,112 @@ def _outputs(
         else:
             calls = tuple(call._replace(name=own.get(call.name, call.name)) for call in part.calls)
             yield from reply.take(replace(part, calls=calls))
+
+
+class Incoming:
+    """A parser of one response. Call `push` with its pieces, then `finish` once."""
+
+    def __init__(self, stop: Sequence[str] = (), *, thinking: bool = False) -> None:
+        """`thinking` says that the reply probably begins inside a thought without a start mark."""
+        self.thought = 0
+        """Number of thought tokens: an estimate, or the server's count if that is larger."""
+        self.lone = False
+        """Whether the end mark of a thought came without a start mark. Then the thought was taken
+        for speech."""
+        self.cut = False
+        """Whether the reply was cut off at its token limit."""
+        self.filtered = False
+        """Whether a filter of the server has cut the reply off."""
+        self._stop = stop
+        self._parts = Parts(thinking=thinking, stop=stop)
+        self._leaks = Leaks()
+        self._silent = 0
+        """Number of thoughts without text. They only show that the server is at work."""
+        self._pending = 0
+        """Number of characters that may still turn out to be speech, a thought or a call."""
+        self._spoke = False
+        self._within = thinking
+        """Whether the text is inside a thought."""
+        self._supposed: list[str] | None = [] if thinking else None
+        """All text so far, while it is taken for a thought. None if the reply is not supposed to
+        begin inside a thought, or once the end of a thought has come."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the reply is over, so that later text does not belong to it."""
+        return self._parts.stopped or self._leaks.over
+
+    @property
+    def silence(self) -> int:
+        """Lower estimate of the number of tokens so far that are not part of speech or of a
+        call."""
+        return self.thought + self._silent + self._pending // LETTERS
+
+    def push(self, piece: Piece) -> Sequence[ReplyPart | StreamedCall]:
+        """Add `piece` and return the parts and calls that are certain now."""
+        match piece:
+            case Text(text):
+                return self._said(self._leaks.push(text))
+            case Thought(text):
+                self.thought += _tokens(text)
+                self._silent += not text
+            case StreamedCall():
+                return [piece]
+            case End():
+                self.cut, self.filtered = piece.cut, piece.filtered
+            case PromptUsage(thought=thought):
+                self.thought = max(self.thought, thought)
+            case _:
+                pass
+        return []
+
+    def finish(self) -> Sequence[ReplyPart | StreamedCall]:
+        """Return the remaining parts and calls.
+
+        If the reply was taken for a thought from its beginning, but is complete and contains no end
+        of a thought, it was no thought. Then return the parts of its whole text instead.
+        """
+        left = self._said(self._leaks.finish())
+        if not self._parts.stopped:
+            left += self._noted(self._parts.finish())
+        if self._supposed is None or self.cut or self.filtered:
+            return left
+        plain = Parts(stop=self._stop)
+        return [*plain.push("".join(self._supposed)), *plain.finish()]
+
+    def _said(self, text: str) -> list[ReplyPart]:
+        if not text:
+            return []
+        self._pending += len(text)
+        if self._supposed is not None:
+            self._supposed.append(text)
+        return self._noted(self._parts.push(text))
+
+    def _noted(self, parts: list[ReplyPart]) -> list[ReplyPart]:
+        for part in parts:
+            self._pending -= len(part.text)
+            if part.spoken:
+                self._spoke = self._spoke or not part.text.isspace()
+            elif not part.calls:
+                self._silenced(part.text)
+        return parts
+
+    def _silenced(self, text: str) -> None:
+        """Count the tokens of a silent text: of a thought, a piece of a thought, or a mark."""
+        if text.startswith(tuple(THOUGHTS)):
+            self._within = True
+        elif text in _ENDS and not self._within and self._spoke:
+            self.lone = True
+        if text not in MARKS:
+            self.thought += _tokens(text)
+        if text.endswith(tuple(_ENDS)):
+            self._within = False
+            self._supposed = None
+
+
+def _tokens(text: str) -> int:
+    """Return a lower estimate of the number of tokens in a text."""
+    return max(len(text.split()), len(text) // LETTERS)
 
 
 class RemoteLlm:

@@ -1,7 +1,9 @@
-"""What is found out about a server by what it refuses, and how it is asked from then on."""
+"""What is found out about a server by what it refuses, how it is asked from then on, and names of
+tools that servers accept."""
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.remote.errors import ReportedError, error_message, named
-from voiceloop.llm.remote.server_quirks import Quirks
+from voiceloop.llm.remote.chatrequest import Quirks, accepted
+from voiceloop.llm.remote.errors import ReportedError, error_in
 from voiceloop.llm.text.messages import BEGAN, alternating, without_system
 
 pytestmark = pytest.mark.pure
@@ -33,7 +35,7 @@ ASKED: dict[str, Any] = {
 
 
 def refused(body: object) -> ReportedError:
-    return ReportedError(error_message(body), named(body))
+    return error_in(body)
 
 
 def openai(message: str, param: str | None = None) -> object:
@@ -83,13 +85,12 @@ def test_all_that_is_added_is_left_out_at_once() -> None:
 
 def test_the_longest_reply_goes_by_the_other_name_or_by_none() -> None:
     body = openai("'max_tokens' is not supported. Use 'max_completion_tokens'.", "max_tokens")
-    for first, second in (("max_tokens", "max_completion_tokens"),):
-        quirks = Quirks()
-        assert quirks.learn(refused(body), ASKED) == []
-        fitted = quirks.fitted(ASKED)
-        assert first not in fitted and fitted[second] == 100
-        quirks.learn(refused(openai("unknown", second)), fitted)
-        assert {first, second}.isdisjoint(quirks.fitted(ASKED))
+    quirks = Quirks()
+    assert quirks.learn(refused(body), ASKED) == []
+    fitted = quirks.fitted(ASKED)
+    assert "max_tokens" not in fitted and fitted["max_completion_tokens"] == 100
+    quirks.learn(refused(openai("unknown", "max_completion_tokens")), fitted)
+    assert {"max_tokens", "max_completion_tokens"}.isdisjoint(quirks.fitted(ASKED))
 
 
 @pytest.mark.parametrize(
@@ -166,3 +167,23 @@ def test_calls_keep_their_place_when_turns_are_merged() -> None:
     merged = alternating([*before, call, back, *after])
     assert merged[1:] == [call, back, *after]
     assert merged[0]["content"] == "u0\n\nu1"
+
+
+NAMES = st.text(alphabet="ab._- é😀", max_size=4) | st.text(alphabet="a.", min_size=60, max_size=70)
+
+
+@given(st.lists(NAMES, max_size=30))
+def test_names_fit_and_none_is_taken_for_another(names: list[str]) -> None:
+    sent = accepted(names)
+    assert sent.keys() == set(names)
+    assert len(set(sent.values())) == len(sent)
+    for name, other in sent.items():
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", other)
+        if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+            assert other == name
+
+
+def test_many_names_that_become_the_same_are_numbered() -> None:
+    sent = accepted(["a.b", "a_b", "a/b", "." * 70, "", "a" * 65, "a" * 64, "a" * 66])
+    assert (sent["a_b"], sent["a.b"], sent["a/b"]) == ("a_b", "a_b_2", "a_b_3")
+    assert len(set(sent.values())) == 8
