@@ -52,7 +52,7 @@ LLM = (
     ("model", "chat"),
     ("draft", "remote"),
     ("decode",),
-    ("tokenhistory",),
+    ("pair", "tokenhistory"),
     ("replies",),
     ("conversation",),
     ("engine",),

@@ -35,7 +35,8 @@ from voiceloop.bench.record import BenchRecord, share
 from voiceloop.bench.suites import Line, draw_voice
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.engine import SpeculativeLlm, load_pair
+from voiceloop.llm.engine import SpeculativeLlm
+from voiceloop.llm.pair import load_pair
 from voiceloop.types import TokenBurst
 
 FOLLOW_UPS = Path(__file__).with_name("followups.txt")

@@ -23,10 +23,11 @@ from voiceloop.llm.draft.drafts import ModelDrafter
 from voiceloop.llm.draft.featuredraft import FeatureModel, LayerDrafter
 from voiceloop.llm.draft.trained import LoadedHead
 from voiceloop.llm.draft.translated import TranslatedDrafter
-from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
+from voiceloop.llm.engine import SpeculativeLlm
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
 from voiceloop.llm.model.loading import LoadedModel
+from voiceloop.llm.pair import draft_of, load_pair, placement
 from voiceloop.settings.config import LlmConfig
 
 

@@ -27,9 +27,10 @@ from voiceloop.errors import (
 )
 from voiceloop.llm.decode import hook
 from voiceloop.llm.draft.drafts import ModelDrafter
-from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
+from voiceloop.llm.engine import SpeculativeLlm, speculative, system_prompt
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.hf import TransformersDecoder
+from voiceloop.llm.pair import load_pair
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate

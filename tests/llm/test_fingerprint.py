@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from voiceloop.bundled import bundled
-from voiceloop.llm.engine import STARTER, speculative
+from voiceloop.llm.engine import speculative
 from voiceloop.llm.model.loading import family, fingerprint, of_transformers
+from voiceloop.llm.pair import STARTER
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.settings.config import LlmConfig
 

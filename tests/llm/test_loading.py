@@ -15,9 +15,10 @@ from transformers import BloomConfig, GraniteMoeHybridConfig
 
 from tests.llm.conftest import TEMPLATE, Workshop, build_model, build_tokenizer, drawn
 from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory, VoiceloopError
-from voiceloop.llm.engine import SpeculativeLlm, speculative, vocabulary
+from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.loading import explained, load_model
+from voiceloop.llm.pair import vocabulary
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.placement import memory_for_model
 from voiceloop.settings.config import LlmConfig

@@ -16,7 +16,8 @@ import torch
 from voiceloop.catalog.store import cards
 from voiceloop.engines import Kind, configured, module_of
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.engine import gguf_bytes, placement
+from voiceloop.llm.engine import gguf_bytes
+from voiceloop.llm.pair import placement
 from voiceloop.placement import MemoryPart, free_memory, resident_memory
 from voiceloop.settings.config import Config
 from voiceloop.terminal import size

@@ -38,7 +38,8 @@ from voiceloop.bench.modes import (
 from voiceloop.bench.record import BenchRecord, bootstrap, share
 from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
-from voiceloop.llm.engine import SpeculativeLlm, load_pair
+from voiceloop.llm.engine import SpeculativeLlm
+from voiceloop.llm.pair import load_pair
 from voiceloop.llm.rules.stats import LlmCounters
 from voiceloop.settings.config import LlmConfig
 

@@ -39,10 +39,11 @@ from voiceloop.cli.main import failed
 from voiceloop.cli.manual import help_text
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.draft.trained import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
-from voiceloop.llm.engine import placement, system_prompt, vocabulary
+from voiceloop.llm.engine import system_prompt
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.checkpoint import Checkpoint
 from voiceloop.llm.model.loading import LoadedModel, family, fingerprint, load_model
+from voiceloop.llm.pair import placement, vocabulary
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.process import available_cores

@@ -18,7 +18,8 @@ from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.cli import main as cli
 from voiceloop.llm.draft.featuredraft import LayerDrafter
 from voiceloop.llm.draft.trained import CARD, WEIGHTS, LoadedHead
-from voiceloop.llm.engine import SpeculativeLlm, load_pair
+from voiceloop.llm.engine import SpeculativeLlm
+from voiceloop.llm.pair import load_pair
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
