@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from voiceloop.errors import EngineError
 from voiceloop.languages import bare
 from voiceloop.llm.decode.speculate import Prompt, Speculator
-from voiceloop.llm.text.messages import TOKEN_CHARS, least, least_of_exchange
+from voiceloop.llm.text.messages import TOKEN_CHARS, least
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
 from voiceloop.types import Past, Tool
@@ -127,7 +127,8 @@ class TokenHistory:
         ids = template.opening(system[: TOKEN_CHARS * self.capacity], tools)
         exchanges, room = list[list[int]](), self.capacity // 2 - len(ids)
         for one in reversed(past):
-            exchange = template.exchange(one) if least_of_exchange(one) <= room else None
+            texts = (part if isinstance(part, str) else part[1] for part in one.replied)
+            exchange = template.exchange(one) if least(one.said, *texts) <= room else None
             if exchange is None or len(exchange) > room:
                 break
             room -= len(exchange)

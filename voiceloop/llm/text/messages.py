@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from voiceloop.types import Past, Tool, ToolCall
+from voiceloop.types import Tool, ToolCall
 
 Message = dict[str, Any]
 TOKEN_CHARS = 12
@@ -32,10 +32,6 @@ that the model could copy."""
 BEGAN = "You have begun the conversation with these words:"
 """The text that comes before the model's first words in the system prompt. It is used if the first
 message must be the user's, but the model spoke first."""
-_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 
 
 @dataclass(slots=True)
@@ -137,7 +133,7 @@ def told(system: str, now: datetime, place: str) -> str:
     """
     if not system:
         return ""
-    date = f"{_WEEKDAYS[now.weekday()]}, {now.day} {_MONTHS[now.month - 1]} {now.year}"
+    date = f"{now:%A}, {now.day} {now:%B} {now.year}"
     hour = (now + timedelta(minutes=30)).hour
     began = f"The conversation began on {date}, {_part(hour)}, at about {hour % 12 or 12} o'clock."
     return f"{system} {began} The user is in {place}." if place else f"{system} {began}"
@@ -154,15 +150,9 @@ def _part(hour: int) -> str:
 # What cannot fit ----------------------------------------------------------------------------------
 
 
-def least(text: str) -> int:
-    """Return a lower bound of the number of tokens of `text`."""
-    return len(text) // TOKEN_CHARS
-
-
-def least_of_exchange(past: Past) -> int:
-    """Return a lower bound of the number of tokens of a past exchange."""
-    replied = (part if isinstance(part, str) else part[1] for part in past.replied)
-    return (len(past.said) + sum(map(len, replied))) // TOKEN_CHARS
+def least(*texts: str) -> int:
+    """Return a lower bound of the number of tokens of `texts`."""
+    return sum(map(len, texts)) // TOKEN_CHARS
 
 
 def least_of_opening(system: str, tools: Sequence[Tool]) -> int:
@@ -171,4 +161,4 @@ def least_of_opening(system: str, tools: Sequence[Tool]) -> int:
         f"{one.name}{one.description}{json.dumps(one.parameters, ensure_ascii=False, default=dict)}"
         for one in tools
     ]
-    return sum(map(len, (system, *described))) // TOKEN_CHARS
+    return least(system, *described)

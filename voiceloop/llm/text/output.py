@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -139,15 +139,14 @@ class Output:
                 self._pending.clear()
             elif self._parts.speaking and not any(piece.length for piece in self._pending):
                 items += self._items(ReplyPart("", spoken=True))  # for tokens without text
-        return list(_joined(items))
+        return _joined(items)
 
     def finish(self) -> list[SpeechOutput | CallOutput]:
         """Return the rest of the output at the end of the reply."""
-        speaking = self._parts.speaking
-        items = [item for part in self._parts.finish() for item in self._items(part)]
-        return list(
-            _joined([*items, *(self._items(ReplyPart("", spoken=True)) if speaking else ())])
-        )
+        speaking, parts = self._parts.speaking, self._parts.finish()
+        if speaking:
+            parts.append(ReplyPart("", spoken=True))  # for tokens without text
+        return _joined(item for part in parts for item in self._items(part))
 
     def _items(self, part: ReplyPart) -> Iterator[SpeechOutput | CallOutput]:
         """Yield the output of `part`, with the pending tokens that spell it."""
@@ -196,19 +195,15 @@ def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
     return SpeechOutput(ids, places, text, stops)
 
 
-def _joined(items: Sequence[SpeechOutput | CallOutput]) -> Iterator[SpeechOutput | CallOutput]:
-    """Yield `items`, with successive pieces of speech merged into one."""
-    speech: SpeechOutput | None = None
+def _joined(items: Iterable[SpeechOutput | CallOutput]) -> list[SpeechOutput | CallOutput]:
+    """Return `items`, with successive pieces of speech merged into one."""
+    found = list[SpeechOutput | CallOutput]()
     for item in items:
-        if isinstance(item, SpeechOutput):
-            speech = _both(speech, item) if speech else item
-            continue
-        if speech:
-            yield speech
-        speech = None
-        yield item
-    if speech:
-        yield speech
+        if found and isinstance(item, SpeechOutput) and isinstance(found[-1], SpeechOutput):
+            found[-1] = _both(found[-1], item)
+        else:
+            found.append(item)
+    return found
 
 
 def _both(a: SpeechOutput, b: SpeechOutput) -> SpeechOutput:

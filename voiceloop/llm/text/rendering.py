@@ -48,13 +48,12 @@ class _RenderingProcess:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._processes: list[subprocess.Popen[bytes]] = []
-        """The process, if it runs."""
+        self._process: subprocess.Popen[bytes] | None = None
 
     def end(self) -> None:
         """End the process, if it runs."""
         with self._lock:
-            _end(self._processes)
+            self._end()
 
     def ask(self, text: str, variables: Mapping[str, object] | None, seconds: float) -> str:
         """Return what the template `text` makes of `variables`; an empty text if there are none."""
@@ -74,11 +73,10 @@ class _RenderingProcess:
         whether it was ended because `seconds` were over."""
         process = self._running()
         assert process.stdin and process.stdout
-        answer, late = b"", False
+        answer, late = b"", threading.Event()
 
         def end_late() -> None:
-            nonlocal late
-            late = True
+            late.set()
             process.kill()
 
         timer = threading.Timer(seconds, end_late)
@@ -92,30 +90,28 @@ class _RenderingProcess:
         finally:
             timer.cancel()
             timer.join()
-            if late or not answer:
-                _end(self._processes)
-        return answer, late
+            if late.is_set() or not answer:
+                self._end()
+        return answer, late.is_set()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._processes and self._processes[0].poll() is not None:
-            _end(self._processes)
-        if not self._processes:
-            process = subprocess.Popen(
+        if self._process is not None and self._process.poll() is not None:
+            self._end()
+        if self._process is None:
+            self._process = subprocess.Popen(
                 [sys.executable, "-P", str(Path(__file__).with_name("sandbox.py"))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # keeps Ctrl-C away from it
             )
-            self._processes.append(process)
-        return self._processes[0]
+        return self._process
 
-
-def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """End each of `processes`, and remove it."""
-    while processes:
-        with processes.pop() as process:  # closes the pipes, and waits
-            process.kill()
+    def _end(self) -> None:
+        if self._process is not None:
+            with self._process as process:  # closes the pipes, and waits
+                process.kill()
+            self._process = None
 
 
 _PROCESS = _RenderingProcess()

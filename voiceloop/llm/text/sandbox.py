@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NoReturn
 
 from jinja2 import Template, TemplateError, nodes
@@ -69,25 +69,9 @@ def _compiled(text: str) -> Template:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
     )
-    environment.filters["tojson"] = _to_json
+    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     environment.globals |= {"raise_exception": _refuse, "strftime_now": _now}
     return environment.from_string(text)
-
-
-def _to_json(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
 
 
 def _refuse(message: str) -> NoReturn:
