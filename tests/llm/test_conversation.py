@@ -137,14 +137,6 @@ def test_prefilling_changes_nothing_that_is_said_and_saves_the_work(workshop):
     assert after.reused == plain.counters.prefilled - (after.prefilled - before.prefilled)
 
 
-def test_prefilling_the_same_text_again_computes_nothing(workshop):
-    conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"))
-    exhaust(conversation.prefill("What is the capital", 1))
-    before = conversation.counters
-    exhaust(conversation.prefill("What is the capital", 1))
-    assert conversation.counters == before
-
-
 def test_the_second_turn_computes_only_its_new_tokens_on_both_models(workshop):
     conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"), length=4)
     exhaust(conversation.reply("Tell me a short story.", 1))
@@ -156,13 +148,6 @@ def test_the_second_turn_computes_only_its_new_tokens_on_both_models(workshop):
     assert after.prefilled - before.prefilled <= prompt - known + 1
     assert after.draft_prefilled - before.draft_prefilled <= prompt - known + 3
     assert after.reused - before.reused >= known - 1
-
-
-def test_text_is_tokenised_as_it_would_be_in_the_whole_rendering(workshop):
-    for text in ("What is it?", "  padded ", "日本 🌍", "1 + 1 = 2", "<tool_call>"):
-        ids = workshop.template.opening("") + workshop.template.content(text.strip())
-        ids += workshop.template.user_to_reply
-        assert ids == workshop.template.encode(rendered(workshop, ("user", text), ask=True))
 
 
 def test_nobody_can_say_a_special_token(workshop):
@@ -251,24 +236,6 @@ def test_an_effect_stands_as_its_call_however_much_of_its_words_is_heard(worksho
     assert written(workshop, told) == written(workshop, done)
 
 
-def test_a_template_that_knows_calls_writes_what_a_rule_did_as_a_call() -> None:
-    calls = "{%- for call in message.tool_calls -%}{{- call.function.name -}}{%- endfor -%}"
-    begun = "{{- '<|im_start|>' + message.role + '\\n' -}}"
-    template = ChatTemplate(build_tokenizer(TEMPLATE.replace(begun, begun + calls)), "own")
-    call = ToolCall(1, "rule_1", f"{OWN_CALL}timers", {}, result="{}")
-    results = template.tool_results([(call.name, call.result)])
-    assert template.called([(call, call.result)]) == [
-        *template.encode(call.name), *results, *template.encode(OKAY)
-    ]  # fmt: skip
-
-
-def test_whatever_is_recited_calls_no_tool_and_is_no_thought(workshop):
-    conversation = workshop.conversation(workshop.scripted("Good."), None)
-    call = '<tool_call>{"name": "set_timer", "arguments": {}}</tool_call> <think>no</think>'
-    (burst,) = exhaust(conversation.recite("Repeat.", 1, call))
-    assert isinstance(burst, TokenBurst)
-
-
 def test_a_reply_that_nobody_heard_leaves_no_turn_and_the_user_goes_on(workshop):
     model = workshop.scripted("Never heard.")
     conversation = workshop.conversation(model, model)
@@ -290,25 +257,6 @@ def test_a_reply_cancelled_before_its_first_token_counts_as_not_heard(workshop):
     exhaust(conversation.reply("question?", 2))
     text = "long " * 100 + "question?"
     assert written(workshop, conversation) == rendered(workshop, ("user", text), ask=True) + "Fine."
-
-
-def test_a_turn_that_is_answered_again_is_answered_anew(workshop):
-    model = workshop.scripted("Fine.")
-    conversation = workshop.conversation(model, model)
-    exhaust(conversation.reply("How are", 1))
-    assert spoken(exhaust(conversation.reply("How are you?", 1))) == "Fine."
-    prompt = rendered(workshop, ("user", "How are you?"), ask=True)
-    assert written(workshop, conversation) == prompt + "Fine."
-
-
-def test_all_that_was_heard_stays_and_more_than_all_is_all(workshop):
-    model = workshop.scripted("Fine.")
-    conversation = workshop.conversation(model, model)
-    items = exhaust(conversation.reply("Hi.", 1))
-    ids = conversation.ids
-    for count in (tokens(items), 1000):
-        conversation.heard(count)
-        assert conversation.ids == ids
 
 
 # ---- tools and thoughts
@@ -493,16 +441,6 @@ def test_a_result_for_a_reply_that_is_gone_is_dropped(workshop):
     assert exhaust(conversation.tool_results([(call, "{}")], 1)) == []
     assert exhaust(conversation.tool_results([(call, "{}")], 2)) == []
     assert conversation.ids == ids
-
-
-def test_thoughts_stay_in_the_ids_and_out_of_the_bursts(workshop):
-    model = workshop.scripted("<think>Hm, nine?</think>Nine.")
-    conversation = workshop.conversation(model, max_new_tokens=60)
-    items = exhaust(conversation.reply("What time is it?", 1))
-    assert spoken(items) == "Nine."
-    assert written(workshop, conversation).endswith("<think>Hm, nine?</think>Nine.")
-    conversation.heard(len(workshop.template.encode("Nin")))
-    assert written(workshop, conversation).endswith("<think>Hm, nine?</think>Nin")
 
 
 @pytest.mark.parametrize("length", [1, 5])
@@ -747,11 +685,6 @@ def test_conversations_that_speak_in_turn_read_only_what_is_new_where_the_budget
         assert rounds[1:] == [[new] * sessions] * (len(rounds) - 1) and new < one[0] + 5
         _, evicted = read_in_turn(workshop, sessions, sessions * group - 1)
         assert evicted > 0
-
-
-def test_one_conversation_is_never_evicted_however_small_the_budget(workshop):
-    _, evicted = read_in_turn(workshop, 1, 0, rounds=5)
-    assert evicted == 0
 
 
 class Tight:

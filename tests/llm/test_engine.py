@@ -16,7 +16,6 @@ from transformers import LlamaForCausalLM, MambaConfig, Qwen3NextConfig, T5Confi
 from tests.llm.conftest import TEMPLATE, build_model, build_tokenizer
 from tests.llm.replies import Anew
 from tests.llm.ties import ties
-from voiceloop.catalog.fetch import Unreachable
 from voiceloop.errors import (
     EngineError,
     MissingPack,
@@ -123,19 +122,6 @@ def test_a_seed_is_drawn_for_each_conversation_and_told_and_repeats_its_reply(fo
     assert said(fixed, seed=one.seed)[0] == first
 
 
-def test_greedy_decoding_knows_no_seed(folders):
-    llm = build(folders / "target", max_new_tokens=20, context=200)
-    (first, one), (second, _) = said(llm), said(llm, seed=9)
-    assert first == second and one.seed is None
-
-
-def test_the_configured_system_prompt_stands_in_for_none(folders):
-    llm = build(folders / "target", system="Be brief.", context=64)
-    text = llm._tokenizer.decode
-    assert "Be brief." in text(llm.conversation().ids)
-    assert "Sing." in text(llm.conversation(system="Sing.").ids)
-
-
 def test_the_context_is_no_longer_than_the_models_take(folders):
     assert build(folders / "target", context=5000)._capacity == 512
 
@@ -172,10 +158,6 @@ def test_a_folder_that_is_not_there_is_not_found(tmp_path):
     (tmp_path / "file").write_text("x")
     explained(ModelNotFound, "is a file, not the folder of a model", tmp_path / "file")
     explained(ModelNotFound, "holds no config.json", tmp_path)
-
-
-def test_a_repository_that_cannot_be_fetched_is_said_to_be_out_of_reach():
-    explained(Unreachable, "cannot be reached", "nobody/no-such-model")
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,13 @@ def test_all_that_is_added_is_left_out_at_once() -> None:
     assert quirks.left_out == {"chat_template_kwargs", "reasoning_effort"}
 
 
+def test_without_tools_nothing_has_to_be_called() -> None:
+    asked = ASKED | {"tool_choice": "required", "parallel_tool_calls": False}
+    quirks = Quirks(left_out={"tools"})
+    assert {"tools", "tool_choice", "parallel_tool_calls"}.isdisjoint(quirks.fitted(asked))
+    assert "tools" in Quirks(left_out={"tool_choice"}).fitted(asked)
+
+
 def test_the_longest_reply_goes_by_the_other_name_or_by_none() -> None:
     body = openai("'max_tokens' is not supported. Use 'max_completion_tokens'.", "max_tokens")
     quirks = Quirks()

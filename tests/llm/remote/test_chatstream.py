@@ -106,19 +106,6 @@ def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_a
     assert stream.feed(wire({"usage": {"prompt_tokens": 3}})) == []
 
 
-def test_calls_come_whole_or_in_crumbs_and_servers_number_them_as_they_like() -> None:
-    both = [call_delta(0, name="one", arguments="{}"), call_delta(1, name="two", arguments="{}")]
-    expected = [StreamedCall("", "one", "{}"), StreamedCall("", "two", "{}")]
-    assert read(wire(chunk(tool_calls=both))) == expected
-    same = [call_delta(0, name="one", arguments="{}"), call_delta(0, name="two", arguments="{}")]
-    assert read(wire(*(chunk(tool_calls=[one]) for one in same))) == expected
-    turns = [call_delta(1, arguments="}"), call_delta(0, arguments="}")]
-    begun = [call_delta(0, name="one", arguments="{"), call_delta(1, name="two", arguments="{")]
-    assert read(wire(chunk(tool_calls=begun), chunk(tool_calls=turns))) == expected
-    plain = {"index": 0, "function": {"name": "one", "arguments": {"a": 1}}}
-    assert read(wire(chunk(tool_calls=[plain]))) == [StreamedCall("", "one", '{"a": 1}')]
-
-
 def test_half_of_a_character_becomes_what_can_be_said() -> None:
     broken = read(b'data: {"choices": [{"delta": {"content": "a\\ud83d"}}]}\n\n', wire())
     assert broken == [Text("a\ufffd")]
@@ -285,11 +272,6 @@ def test_a_limit_cuts_a_reply_off(reason: str) -> None:
     assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=True)]
 
 
-@pytest.mark.parametrize("reason", ["stop", "STOP", "eos", "stop_sequence", "end_turn", "COMPLETE"])
-def test_any_other_reason_completes_a_reply(reason: str) -> None:
-    assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=False)]
-
-
 @pytest.mark.parametrize(("raw", "told"), WRONG)
 def test_an_error_in_the_stream_is_one_in_every_shape(raw: bytes, told: str) -> None:
     said = wire(chunk(content="Begun"), done=False)
@@ -405,9 +387,3 @@ def test_two_calls_are_two_calls(first: dict[str, Any], second: dict[str, Any]) 
 )
 def test_crumbs_belong_together_by_their_ids(deltas: list[object], expected: list[object]) -> None:
     assert gathered(*deltas) == expected
-
-
-def test_a_call_may_stand_where_a_list_of_them_should() -> None:
-    every = ToolCallDeltas()
-    every.gather(delta(0, "a", "f", "{}"))
-    assert [call.name for call in every.calls] == ["f"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.llm.remote.errors import error_in
+from voiceloop.llm.remote.errors import error_in, refused
+from voiceloop.llm.remote.servers import address
 
 pytestmark = pytest.mark.pure
 
@@ -51,3 +52,24 @@ def test_what_is_wrapped_without_end_says_nothing() -> None:
     for _ in range(5000):
         body = {"error": [body]}
     assert error_in(body).said == error_in(body).named == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "This model's maximum context length is 2048 tokens."}},
+        {"error": {"code": 400, "message": "the request exceeds the available context size"}},
+        {"message": "The input (9000 tokens) is longer than the model's context length"},
+        {"error": {"message": "prompt is too long: 9 tokens"}},
+        {"message": "context length exceeded"},
+        {"object": "error", "message": "maximum context length is 9 tokens", "code": 400},
+        {"error": {"code": "context_length_exceeded", "message": "Please shorten it."}},
+        {"type": "exceed_context_size_error", "message": "no room"},
+        {"error": {"message": "Input validation error: inputs tokens must be <= 4096"}},
+        {"error": {"message": "The input token count (9) exceeds the maximum number of tokens"}},
+        {"error": {"message": "Please reduce the length of the messages."}},
+    ],
+)
+@pytest.mark.parametrize("status", [None, 400, 413, 500])
+def test_a_full_context_is_known_whichever_way_it_is_told(body: object, status: int | None) -> None:
+    assert refused(address("http://x/v1", {}), status, error_in(body)).kind == "too_long"

@@ -32,12 +32,11 @@ from voiceloop.catalog.names import prepare
 from voiceloop.cli.main import main
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.remote.chatserver import STEP_S
-from voiceloop.llm.remote.chatstream import PIECE
 from voiceloop.llm.remote.errors import RequestError, unreachable
-from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.llm.remote.remote import RemoteConversation, openai
 from voiceloop.llm.remote.servers import address
 from voiceloop.llm.text.messages import SPOKEN
-from voiceloop.settings.config import GUARDED, Config, LlmConfig
+from voiceloop.settings.config import Config, LlmConfig
 from voiceloop.status import engine_names
 from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 
@@ -179,6 +178,17 @@ def test_what_is_recited_is_history_as_any_reply(serve: Callable[..., Scripted])
             assert shown(server) == [*before, ("user", "Thanks.")]
 
 
+def test_a_call_that_nothing_came_back_of_has_never_been(serve: Callable[..., Scripted]) -> None:
+    written = '<tool_call>{"name": "clock", "arguments": {}}</tool_call>'
+    server = serve(saying("Let me", " see. <tool", written[5:]), saying("Bye."))
+    conversation = talk(server)
+    items = all_of(conversation.reply("What time is it?", 1))
+    assert spoken(items) == "Let me see. "
+    assert items[-1] == ToolCall(1, "call_1_1", "clock", {})
+    all_of(conversation.reply("Never mind", 2))
+    assert shown(server)[1] == ("assistant", "Let me see. ")
+
+
 def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., Scripted]) -> None:
     server = serve(saying("Well."))
     conversation = talk(server)
@@ -244,17 +254,6 @@ def test_a_text_may_end_the_reply_after_the_result_of_a_tool(
     assert roles == [("tool", "asked"), ("assistant", "Shall I pay?"), ("user", "Yes")]
 
 
-def test_a_call_that_nothing_came_back_of_has_never_been(serve: Callable[..., Scripted]) -> None:
-    written = '<tool_call>{"name": "clock", "arguments": {}}</tool_call>'
-    server = serve(saying("Let me", " see. <tool", written[5:]), saying("Bye."))
-    conversation = talk(server)
-    items = all_of(conversation.reply("What time is it?", 1))
-    assert spoken(items) == "Let me see. "
-    assert items[-1] == ToolCall(1, "call_1_1", "clock", {})
-    all_of(conversation.reply("Never mind", 2))
-    assert shown(server)[1] == ("assistant", "Let me see. ")
-
-
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
@@ -275,19 +274,6 @@ def test_a_call_that_cannot_be_read_is_told(
 
     (call,) = all_of(talk(serve(calling)).reply("What time is it?", 1))
     assert (call.problem, call.arguments) == (problem, {})
-
-
-def test_thoughts_are_not_spoken_and_a_reply_ends_where_it_was_told_to(
-    serve: Callable[..., Scripted],
-) -> None:
-    server = serve(saying("<th", "ink>Hm, so.</think>", "Yes. EN", "D of it", " all."))
-    assert spoken(all_of(talk(server, stop=("END",)).reply("Well?", 1))) == "Yes. "
-
-
-def test_a_reply_in_one_chunk_ends_at_its_limit_too(serve: Callable[..., Scripted]) -> None:
-    conversation = talk(serve(saying("word " * 50_000)), max_new_tokens=20)
-    assert len(spoken(all_of(conversation.reply("Hello", 1)))) <= PIECE
-    assert conversation.standing.limited
 
 
 def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) -> None:
@@ -517,14 +503,6 @@ def test_what_comes_of_a_connection_behind_a_complete_reply_does_not_matter(
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize("rest", [b'data: {"choi', b"data: {}", b"da"])
-def test_an_event_that_breaks_off_is_no_part_of_a_reply(
-    serve: Callable[..., Scripted], rest: bytes
-) -> None:
-    server = serve(broken(rest, end=True), saying("At last."))
-    assert spoken(all_of(talk(server).reply("Hello", 1))) == "At last."
-
-
 def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:
     def lingering(request: Request) -> None:
         request.begin()
@@ -568,13 +546,6 @@ def test_a_refused_effort_is_left_out_until_it_changes(serve: Callable[..., Scri
     assert server.asked[-1]["reasoning_effort"] == "low"
 
 
-def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scripted]) -> None:
-    server = serve(refusing(429, {}, Retry_After="1"), saying("Now."))
-    begun = time.monotonic()
-    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
-    assert time.monotonic() - begun >= 1
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_server_is_asked_again_after_a_while(
     serve: Callable[..., Scripted], status: int
@@ -596,18 +567,13 @@ def test_a_server_is_asked_until_it_has_loaded_its_model(serve: Callable[..., Sc
     assert error.message.endswith("still loads its model: Loading model")
 
 
-TOO_LONG = (
-    {"error": {"message": "This model's maximum context length is 2048 tokens."}},
-    {"error": {"code": 400, "message": "the request exceeds the available context size"}},
-    {"message": "The input (9000 tokens) is longer than the model's context length"},
-    {"error": {"message": "prompt is too long: 9 tokens"}},
-)
+TOO_LONG = {"error": {"message": "This model's maximum context length is 2048 tokens."}}
 
 
-@pytest.mark.parametrize("body", TOO_LONG)
 def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
-    serve: Callable[..., Scripted], body: object
+    serve: Callable[..., Scripted],
 ) -> None:
+    body = TOO_LONG
     server = serve(refusing(400, body), saying("Short."))
     conversation = talk(server)
     conversation.rewrite("Be kind.", [Past(f"Q{n}", (f"A{n}",)) for n in range(5)])
@@ -624,7 +590,7 @@ def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
 def test_a_reply_that_outgrows_the_context_keeps_what_was_said(
     serve: Callable[..., Scripted],
 ) -> None:
-    server = serve(broken(delta("Well, it"), TOO_LONG[0]))
+    server = serve(broken(delta("Well, it"), TOO_LONG))
     conversation = talk(server)
     conversation.rewrite("", [Past("Q1", ("A1",)), Past("Q2", ("A2",))])
     assert "does not fit" in failing(conversation.reply("Now", 1)).message
@@ -726,10 +692,6 @@ def test_a_model_far_away_may_have_to_be_paid_for(url: str, metered: bool) -> No
     if not metered:
         key = {"VOICELOOP_LLM_KEY": KEY}
         assert address(url.replace("http:", "https:"), key).metered
-
-
-def test_a_file_that_lies_about_cannot_send_what_is_said_elsewhere() -> None:
-    assert "llm.base_url" in GUARDED
 
 
 def test_a_key_goes_to_the_host_that_it_was_set_for() -> None:
@@ -844,13 +806,6 @@ def test_a_proxy_does_not_come_between_programs_of_one_machine(
     monkeypatch.setenv("VOICELOOP_LLM_KEY", KEY)
     assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
     assert proxy.requests == []
-
-
-def test_nothing_is_learnt_of_it(serve: Callable[..., Scripted]) -> None:
-    llm: RemoteLlm = openai(settings(serve(saying("Yes."))))
-    assert set(llm.calibrations) == {"en", "de", "es"}
-    assert not any(llm.calibrations.values())
-    assert not llm.metered
 
 
 def test_a_model_elsewhere_is_asked_to_speak_unless_it_is_told_otherwise(

@@ -74,22 +74,17 @@ def choosy(refuses: Callable[[dict[str, Any]], str], *plays: Play, status: int =
 # ---- thoughts
 
 
-@pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "content", "parts"])
 def test_a_model_that_thinks_for_longer_than_it_may_be_silent_is_waited_for(
-    serve: Callable[..., Scripted], key: str
+    serve: Callable[..., Scripted],
 ) -> None:
     pause = threading.Event()
 
     def play(request: Request) -> None:
         request.begin()
-        if key == "content":
-            request.send(delta("<think>"))
         for _ in range(25):
             pause.wait(0.1)
-            parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm "}]}]
-            told: Any = parts if key == "parts" else "hm "
-            request.send(thinking(told, "content" if key == "parts" else key))
-        request.send(delta("</think>Yes." if key == "content" else "Yes."), STOP, DONE)
+            request.send(thinking("hm "))
+        request.send(delta("Yes."), STOP, DONE)
         request.end()
 
     server = serve(play)
@@ -129,16 +124,7 @@ def test_a_thought_that_was_cut_off_is_given_room_and_then_told(
     assert "it thought for 64 tokens" in hidden.message
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        thinking("hm hm "),
-        delta("hm hm "),
-        delta(""),
-        delta('<tool_call>{"name": '),
-        delta("x" * 99),
-    ],
-)
+@pytest.mark.parametrize("piece", [thinking("hm hm "), delta("hm hm "), delta("")])
 def test_a_thought_without_end_is_ended(
     serve: Callable[..., Scripted], piece: dict[str, Any]
 ) -> None:
@@ -182,15 +168,14 @@ def test_thoughts_whose_beginning_is_not_marked_are_said_once_at_most(
 # ---- loading
 
 
-@pytest.mark.parametrize("chunk", [thinking("hm "), delta("<think>"), delta("word ")])
 def test_to_warm_up_takes_no_more_than_the_first_of_a_reply(
-    serve: Callable[..., Scripted], chunk: dict[str, Any]
+    serve: Callable[..., Scripted],
 ) -> None:
     hung_up = threading.Event()
 
     def play(request: Request) -> None:
         request.begin()
-        request.send(chunk)
+        request.send(thinking("hm "))
         if request.closed_by_client():
             hung_up.set()
 
@@ -241,13 +226,12 @@ def alternating(asked: dict[str, Any]) -> str:
     return "Conversation roles must alternate user/assistant/user/assistant/..." if wrong else ""
 
 
-@pytest.mark.parametrize("status", [400, 500])
 def test_turns_of_one_role_in_a_row_are_merged_where_they_must_be(
-    serve: Callable[..., Scripted], status: int
+    serve: Callable[..., Scripted],
 ) -> None:
     call = {"index": 0, "id": "a", "function": {"name": "clock", "arguments": "{}"}}
     calling = sending({"choices": [{"delta": {"tool_calls": [call]}}]}, STOP)
-    server = serve(choosy(alternating, calling, saying("Yes."), status=status))
+    server = serve(choosy(alternating, calling, saying("Yes."), status=500))
     conversation = talk(server, system="Be kind.")
     conversation.rewrite("Be kind.", [Past("", ("Hello there.",))], (CLOCK,))
     (called,) = all_of(conversation.reply("What time is it?", 1))
@@ -265,16 +249,6 @@ def test_a_refusal_that_does_not_end_is_told(serve: Callable[..., Scripted]) -> 
         server = serve(refusing(400, {"error": {"message": why}}))
         assert why in failing(talk(server, system="Be kind.").reply("Hello", 1)).message
         assert len(server.asked) <= 3
-
-
-def test_tools_that_are_refused_are_not_offered(serve: Callable[..., Scripted]) -> None:
-    def refuses(asked: dict[str, Any]) -> str:
-        return "small does not support tools" if "tools" in asked else ""
-
-    server = serve(choosy(refuses, saying("Yes.")))
-    conversation = talk(server)
-    conversation.rewrite("", (), (CLOCK,))
-    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
 
 
 def test_what_one_conversation_is_refused_takes_nothing_from_others(
@@ -349,60 +323,7 @@ def test_a_server_is_told_what_has_to_be_called(
     assert [asked.get("tool_choice") for asked in server.asked] == [choice, None]
 
 
-@pytest.mark.parametrize("refused", ["tools", "tool_choice"])
-def test_a_choice_that_is_refused_is_left_out_and_so_it_is_without_tools(
-    serve: Callable[..., Scripted], refused: str
-) -> None:
-    def refuses(asked: dict[str, Any]) -> str:
-        return f"Unsupported parameter: {refused}" if refused in asked else ""
-
-    server = serve(choosy(refuses, saying("Yes.")))
-    conversation = talk(server)
-    conversation.rewrite("", (), (CLOCK,), ("clock",))
-    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
-    assert "tool_choice" not in server.asked[-1]
-    assert ("tools" in server.asked[-1]) == (refused == "tool_choice")
-
-
 # ---- what goes wrong in a stream
-
-TOO_LONG: tuple[object, ...] = (
-    b'error: {"code": 400, "message": "the request exceeds the available context size"}\n\n',
-    b'event: error\ndata: {"message": "context length exceeded"}\n\n',
-    {"object": "error", "message": "maximum context length is 9 tokens", "code": 400},
-    {"error": {"code": "context_length_exceeded", "message": "Please shorten it."}},
-    {"type": "exceed_context_size_error", "message": "no room"},
-    {"error": {"message": "Input validation error: inputs tokens must be <= 4096"}},
-    {"error": {"message": "The input token count (9) exceeds the maximum number of tokens"}},
-    {"error": {"message": "Please reduce the length of the messages."}},
-)
-
-
-@pytest.mark.parametrize("told", TOO_LONG)
-def test_a_full_context_is_mended_whichever_way_it_is_told(
-    serve: Callable[..., Scripted], told: object
-) -> None:
-    plays = [sending(told)]
-    if isinstance(told, dict):
-        plays += [refusing(code, told) for code in (200, 400, 413, 500)]
-    for play in plays:
-        server = serve(play, saying("Short."))
-        conversation = talk(server)
-        conversation.rewrite("", [Past("Q1", ("A1",)), Past("Q2", ("A2",))])
-        assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
-        assert [text for _, text in shown(server)] == ["Q2", "A2", "Now"]
-
-
-def test_an_error_behind_the_first_words_ends_the_reply(serve: Callable[..., Scripted]) -> None:
-    for wrong in (
-        b'error: {"message": "it broke"}\n\n',
-        {"object": "error", "message": "it broke"},
-    ):
-        server = serve(sending(delta("Well, "), wrong))
-        conversation, said = talk(server), []
-        with pytest.raises(Exception, match="it broke"):
-            said.extend(item for item in conversation.reply("Hello", 1) if item)
-        assert spoken(said) == "Well, " and len(server.asked) == 1
 
 
 def test_a_reply_that_comes_whole_is_one(serve: Callable[..., Scripted]) -> None:
@@ -415,19 +336,6 @@ def test_a_reply_that_comes_whole_is_one(serve: Callable[..., Scripted]) -> None
 
 
 # ---- what is sent, and how much of it
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        {"choices": [{"delta": {"tool_calls": 5}}]},
-        {"choices": [{"delta": {"tool_calls": ["x"]}}]},
-        b"data: x\n" * 200_000,
-        b"data: " + b"x" * 2_000_000,
-    ],
-)
-def test_what_cannot_be_read_is_one_line(serve: Callable[..., Scripted], chunk: object) -> None:
-    assert "sends" in failing(talk(serve(sending(chunk))).reply("Hello", 1)).message
 
 
 @pytest.mark.parametrize(
@@ -462,8 +370,3 @@ def test_calls_of_one_id_get_their_results_apart(serve: Callable[..., Scripted])
     back = [one for one in server.asked[-1]["messages"] if one["role"] == "tool"]
     assert len({one["tool_call_id"] for one in back}) == 2
     assert [one["content"] for one in back] == ["f0", "f1"]
-
-
-def test_leaked_tokens_are_not_said(serve: Callable[..., Scripted]) -> None:
-    said = ("<|im_start|>assist", "ant\nYes", ".<|im_", "end|>\n<|im_start|>", "user\nWhat?")
-    assert spoken(all_of(talk(serve(saying(*said))).reply("Hello", 1))) == "Yes."

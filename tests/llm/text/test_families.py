@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.llm.conftest import TEMPLATE, build_tokenizer
-from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
+from voiceloop.llm.text.output import CallOutput, Output
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.types import Tool, ToolCall
 
@@ -174,26 +174,6 @@ def answered(tokenizer: Any, turn: dict[str, Any]) -> str:
 
 
 @FAMILIES
-@pytest.mark.parametrize("places", [("here",), ("here", 'a "}" {b')])
-def test_what_a_template_writes_for_calls_is_read_as_such(
-    family: str, places: tuple[str, ...]
-) -> None:
-    if family == LLAMA and len(places) > 1:
-        pytest.skip("it writes one")
-    tokenizer, template = made(family)
-    reply = answered(tokenizer, calling(*places))
-    ids = tokenizer.encode(reply, add_special_tokens=False)
-    output = Output(tokenizer, call=template.call)
-    items = [item for token in ids for item in output.push([token])] + output.finish()
-    calls = [item for item in items if isinstance(item, CallOutput)]
-    assert [(call.name, call.arguments, call.problem) for call in calls] == [
-        ("look", {"place": place}, "") for place in places
-    ]
-    spoken = "".join(item.text for item in items if isinstance(item, SpeechOutput))
-    assert not spoken.strip()
-
-
-@FAMILIES
 @pytest.mark.parametrize("places", [("here",), ("here", 'a "}" {b'), ("x", "y", "z")])
 def test_calls_of_a_history_stand_as_the_template_writes_them(
     family: str, places: tuple[str, ...]
@@ -214,10 +194,6 @@ def test_calls_of_a_history_stand_as_the_template_writes_them(
     items = [item for token in ids for item in output.push([token])] + output.finish()
     read = [item for item in items if isinstance(item, CallOutput)]
     assert [one.arguments for one in read] == [call.arguments for call in calls]
-
-
-def test_a_template_without_calls_has_no_way_to_write_them() -> None:
-    assert made(TEMPLATE)[1].calls([ToolCall(0, "any", "look", {})]) == []
 
 
 @FAMILIES

@@ -54,16 +54,6 @@ def test_joined_bursts_are_the_text_with_every_character_whole(workshop, text, s
     assert [i for item in found for i in item.ids] == ids
 
 
-@given(data=st.data(), sizes=sizes)
-def test_any_tokens_give_the_text_of_all_of_them(workshop, data, sizes):
-    tags = workshop.tokenizer.convert_tokens_to_ids(["<tool_call>", "</tool_call>"])
-    ids = data.draw(st.lists(st.integers(0, tags[0] - 1), max_size=40))
-    text = workshop.tokenizer.decode(ids, skip_special_tokens=True)
-    found = items(workshop, ids, sizes)
-    assert spoken(found) == text.rstrip("\ufffd")
-    assert [place for item in found for place in item.places] == list(range(len(ids)))
-
-
 @given(before=texts, after=texts, sizes=sizes)
 def test_a_call_is_taken_out_of_the_text_around_it(workshop, before, after, sizes):
     ids = workshop.template.encode(before + CALL + after)
@@ -74,11 +64,6 @@ def test_a_call_is_taken_out_of_the_text_around_it(workshop, before, after, size
     assert workshop.tokenizer.decode(call.ids) == CALL
     assert not {*call.ids} & {*workshop.tokenizer.convert_tokens_to_ids(["<|im_end|>"])}
     assert sum(len(item.ids) for item in found) == len(ids)
-
-
-def test_several_calls_come_in_order(workshop):
-    found = items(workshop, workshop.template.encode(CALL + "\n" + CALL.replace("5", "6")))
-    assert [call.arguments["minutes"] for call in calls(found)] == [5, 6]
 
 
 @given(name=st.text(max_size=8), arguments=st.dictionaries(texts, texts, max_size=3), sizes=sizes)
@@ -105,26 +90,6 @@ def test_arguments_come_under_either_name_and_as_text_too(workshop, given):
     body = f'<tool_call>{{"name": "set_timer", {given}}}</tool_call>'
     (call,) = items(workshop, workshop.template.encode(body))
     assert (call.name, call.arguments, call.problem) == ("set_timer", {"minutes": 5}, "")
-
-
-@pytest.mark.parametrize("info", ["", "json", "tool_call"])
-@pytest.mark.parametrize("name", ["get_time", None])
-def test_a_call_in_a_code_fence_leaves_no_fence(workshop, info, name):
-    body = json.dumps({"name": name, "arguments": {}} if name else {"a": 1})
-    ids = workshop.template.encode(f"Well.\n```{info}\n{body}\n```\nBye.")
-    found = items(workshop, ids)
-    if name:
-        assert spoken(found).split() == ["Well.", "Bye."]
-        assert [call.name for call in calls(found)] == [name]
-    else:
-        assert spoken(found) == f"Well.\n```{info}\n{body}\n```\nBye."
-
-
-@pytest.mark.parametrize("body", ["", "\n", CALL.removeprefix("<tool_call>")[:-12]])
-def test_marks_of_the_list_of_tools_are_no_speech(workshop, body):
-    found = items(workshop, workshop.template.encode(f"Well.<tools>{body}</tools> Bye."))
-    assert spoken(found) == "Well. Bye."
-    assert [call.name for call in calls(found)] == (["set_timer"] if body.strip() else [])
 
 
 @pytest.mark.parametrize(
@@ -169,13 +134,6 @@ def test_calls_of_gemma_4_are_read(workshop, text, expected):
     assert bool(call.problem) == (expected is None)
 
 
-@pytest.mark.parametrize("given", ["", ', "arguments": null', ', "arguments": ""'])
-def test_a_call_may_have_no_arguments(workshop, given):
-    ids = workshop.template.encode(f'<tool_call>{{"name": "get_time"{given}}}</tool_call>')
-    (call,) = items(workshop, ids)
-    assert (call.name, call.arguments, call.problem) == ("get_time", {}, "")
-
-
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
@@ -199,13 +157,6 @@ def test_of_a_call_that_cannot_be_read_it_is_told_why(workshop, body, problem):
     assert body in workshop.tokenizer.decode(call.ids)
 
 
-def test_of_a_call_that_the_reply_breaks_off_it_is_told_why(workshop):
-    found = items(workshop, workshop.template.encode("Well." + CALL[:40]))
-    assert spoken(found) == "Well."
-    (call,) = calls(found)
-    assert "ends before" in call.problem
-
-
 @given(before=texts, thought=texts, after=texts, sizes=sizes)
 def test_thoughts_are_never_spoken(workshop, before, thought, after, sizes):
     if "<" in before + thought or "</think>" in thought:
@@ -214,11 +165,6 @@ def test_thoughts_are_never_spoken(workshop, before, thought, after, sizes):
     assert spoken(items(workshop, ids, sizes)) == before + after
     begun = workshop.template.encode(f"{thought}</think>{after}")
     assert spoken(items(workshop, begun, sizes, thinking=True)) == after
-
-
-def test_what_only_looks_like_a_tag_is_spoken(workshop):
-    for text in ("a < b", "<", "<t", "<to", "1 <<tool_cal> 2", "<th", "<thinker>"):
-        assert spoken(items(workshop, workshop.template.encode(text))) == text
 
 
 def test_what_may_be_the_beginning_of_a_tag_waits_and_the_rest_does_not(workshop):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.errors import EngineError
 from voiceloop.llm.text.rendering import Rendering, RenderingError
-from voiceloop.llm.text.sandbox import LARGEST
 from voiceloop.llm.text.template import LONGEST_REASON, ChatTemplate
 from voiceloop.types import Tool
 
@@ -124,16 +123,8 @@ def test_a_template_reaches_nothing_but_what_it_is_given(hostile: str) -> None:
 
 ENDLESS = {
     "two loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "loops that find nothing": "{% set l = range(99999) | list %}"
-    "{% for a in l %}{% for b in l if b < 0 %}x{% endfor %}{% endfor %}",
     "a macro that calls itself twice": "{% macro f(n) %}{{ f(n - 1) ~ f(n - 1) if n else '' }}"
     "{% endmacro %}{{ f(60) }}",
-    "loops within themselves": "{% set l = range(9999) | list %}"
-    "{% for a in l recursive %}{{ loop(l) if loop.depth < 9 else '' }}{% endfor %}",
-    "letters": "{% set s = 'a' * 99999 %}{% for a in s %}{% for b in s %}{% endfor %}"
-    "{% endfor %}",
-    "entries": "{% set d = dict.fromkeys(range(99999)) %}{% for a in d %}"
-    "{% for b, c in d.items() %}{% endfor %}{% endfor %}",
 }  # fmt: skip
 
 
@@ -151,63 +142,19 @@ DOUBLED = (
 )
 LARGE = {
     "text times a number": "{{ 'a' * 9000000000 }}",
-    "a number times text": "{{ 9000000000 * 'ab' }}",
-    "a list": "{{ [1, 2] * (10 ** 12) }}",
     "a power": "{{ 10 ** (10 ** 9) }}",
-    "powers": "{% set ns = namespace(n=9) %}{% for i in range(99) %}{% set ns.n = ns.n * ns.n %}"
-    "{% endfor %}",
     "text twice": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
     "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-    "text and itself": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
-    "{% set ns.s = ns.s + ns.s %}{% endfor %}",
-    "a block": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
-    "{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}{% endfor %}",
     "a list and itself": "{% set ns = namespace(s=[1]) %}{% for i in range(99) %}"
     "{% set ns.s = ns.s + ns.s %}{% endfor %}",
     "a macro": "{% macro f(s) %}{{ f(s ~ s) }}{% endmacro %}{{ f('ab') }}",
-    "room beside a text": "{{ 'a'.ljust(9000000000) }}",
-    "a range": "{{ range(10 ** 9) | length }}",
-    "a width": "{{ '%200000000d' % 1 }}",
-    "a width that is given": "{{ '%*d' % (200000000, 1) }}",
-    "a precision": "{{ '%.200000000f' % 1 }}",
     "a filter's width": "{{ '%200000000d' | format(1) }}",
-    "a format": "{{ '{:2000000000}'.format(1) }}",
-    "a format within": "{{ '{:{}}'.format(1, 2000000000) }}",
-    "fields": "{{ ('{0}' * 9999).format('a' * 9999) }}",
-    "the middle": "{{ 'a' | center(200000000) }}",
-    "batches": "{{ [1] | batch(200000000, 0) | list }}",
     "joined": "{{ (['a' * 9999] * 9999) | join }}",
-    "joined by much": "{{ ('a' * 9999).join(['b'] * 9999) }}",
-    "joined by a filter": "{{ (['b'] * 9999) | join('a' * 9999) }}",
-    "replaced": "{{ ('a' * 9999) | replace('a', 'b' * 9999) }}",
-    "replaced by a method": "{{ ('a' * 9999).replace('', 'b' * 9999) }}",
-    "replaced in each": "{{ (['1' * 9999] * 99) | map('replace', '1', 'a' * 999) | list"
-    " | length }}",
-    "tabs": "{{ ('\t' * 9999).expandtabs(9999) }}",
     "entries in entries": "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}"
     "{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
-    "entries as JSON": "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}"
-    "{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson | length }}",
     "one text again and again": "{% set s = 'a' * 4000000 %}{% for i in range(2000) %}{{ s }}"
     "{% endfor %}",
-    "in capitals": "{{ (['a' * 4000000] * 999) | map('upper') | list | length }}",
-    "in a macro": "{% set s = 'a' * 4000000 %}{% macro f() %}{% for i in range(2000) %}{{ s }}"
-    "{% endfor %}{% endmacro %}{{ f() | length }}",
     "two that look alike": DOUBLED + "{{ ns.a == ns.b }}",
-    "two that a test compares": DOUBLED + "{{ ns.a is eq(ns.b) }}",
-    "two that a loop compares": DOUBLED + "{% for x in [ns.a, ns.b] %}{{ loop.changed(x) }}"
-    "{% endfor %}",
-    "a key": "{% set ns = namespace(t=(1,)) %}{% for i in range(60) %}"
-    "{% set ns.t = (ns.t, ns.t) %}{% endfor %}{{ {}[ns.t] }}",
-    "joined of an iterator": "{{ (['a' * 9999] * 9999) | select | join }}",
-    "joined of an iterator by a method": "{{ ''.join((['a' * 9999] * 9999) | select) }}",
-    "joined numbers": "{{ range(9999) | join('a' * 9999) }}",
-    "joined values": "{{ dict.fromkeys(range(9999), 'a' * 9999).values() | join }}",
-    "a width that is a text": "{{ ('{0:{1}}' * 999).format('a', '99999') }}",
-    "sorted": "{{ (['A' * 4000000] * 999) | sort | length }}",
-    "wrapped": "{{ ('a' * 4000000) | wordwrap(1) | length }}",
-    "sums of lists": "{{ ([[1] * 99] * 9999) | sum(start=[]) | length }}",
-    "stripped": "{{ ('a' * 4000000).strip('b' * 99999 ~ 'a') }}",
     "the whole": "{% for i in range(9999) %}{{ 'a' * 9999 }}{% endfor %}",
 }  # fmt: skip
 
@@ -230,26 +177,13 @@ def test_dialogues_on_several_threads_are_not_mixed_up() -> None:
     assert [*made] == [str(number) * 9 for number in range(99)]
 
 
-def test_what_is_as_large_as_it_may_be_is_made() -> None:
-    made = Rendering("{% set s = 'a' * n %}{{ s }}", {}).render([], n=LARGEST)
-    assert len(made) == LARGEST
-
-
 RAISING = {
     "a division": "{{ 1 // 0 }}",
-    "another": "{{ messages | length / 0 }}",
     "a macro": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "nesting": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
-    "loops in loops": "{% for a in [1] %}" * 200 + "{% endfor %}" * 200,
     "a type": "{{ messages + 1 }}",
-    "a key": "{{ messages[0]['content'].format(**{}) ~ '{x}'.format() }}",
-    "an index": "{{ '{}'.format() }}",
-    "a value": "{{ 'a'.index('b') }}",
-    "what is undefined": "{{ messages[0].content.foo.bar }}",
     "too much": "{{ 'a' * 9000000000 }}",
     "syntax": "{% for m in messages %}{{ m['content'] ",
-    "an unknown tag": "{% nothing %}",
-    "an unknown filter": "{{ messages | nothing }}",
     "a file": "{% include 'x' %}",
     "a long text": "{{ raise_exception('no' * 5000) }}",
     "lines": "{{ raise_exception('one\\ntwo') }}",
