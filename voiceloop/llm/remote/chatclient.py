@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -161,14 +161,13 @@ class ChatClient:
 
         # llama.cpp's own requests are not below /v1.
         root = self.where.url.removesuffix("/v1") if path.startswith("/") else f"{self.where.url}/"
-        url = f"{root}{path}"
-        if body is None:
-            request = self._client.build_request("GET", url)
-        else:
-            content, kind = json.dumps(body), {"Content-Type": "application/json"}
-            request = self._client.build_request("POST", url, content=content, headers=kind)
+        method, content, headers = "GET", None, None
+        if body is not None:
+            method, content = "POST", json.dumps(body)
+            headers = {"Content-Type": "application/json"}
+        stream = self._client.stream(method, f"{root}{path}", content=content, headers=headers)
         try:
-            async with aclosing(await self._client.send(request, stream=True)) as answer:
+            async with stream as answer:
                 if answer.status_code != 200:
                     raise await self._refusal(answer, str(body.get("model", "")) if body else "")
                 yield answer

@@ -71,7 +71,7 @@ class ChatServer:
         """
         self.where = where
         self.quirks = Quirks()
-        """What the server refuses of requests that no client has a part in, such as `begin`'s."""
+        """What the server refuses of requests that no client has a part in: those at the start."""
         self.tells_ends: bool | None = None
         """Whether the server tells probabilities of tokens, and so ends of turns; None if that is
         not known yet."""
@@ -98,10 +98,6 @@ class ChatServer:
                 raise
             # The server is there, and may reply even if it cannot list its models.
 
-    def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply, wait for its first data, and end the request. Raises RequestError."""
-        self._portal.call(self._run, body, self.quirks, None)
-
     def ask(self, body: Mapping[str, Any], quirks: Quirks) -> PendingReply:
         """Request a reply without waiting for it. `quirks` learns what the server refuses of it.
         The caller must close the result."""
@@ -124,10 +120,10 @@ class ChatServer:
     # ---- on the thread of the requests
 
     async def _run(
-        self, body: Mapping[str, Any], quirks: Quirks, post: Callable[[Piece], None] | None
+        self, body: Mapping[str, Any], quirks: Quirks, post: Callable[[Piece], None]
     ) -> None:
-        """Pass the pieces of a reply to `post`. If `post` is None, request only the first data. If
-        a local server may have gone, start to watch for its return."""
+        """Pass the pieces of a reply to `post`. If a local server may have gone, start to watch for
+        its return."""
         try:
             await self._persist(body, quirks, post)
         except RequestError as failure:
@@ -165,7 +161,7 @@ class ChatServer:
         return found
 
     async def _persist(
-        self, body: Mapping[str, Any], quirks: Quirks, post: Callable[[Piece], None] | None
+        self, body: Mapping[str, Any], quirks: Quirks, post: Callable[[Piece], None]
     ) -> None:
         """Pass the pieces of a reply to `post`, and repeat the request after some failures.
 
@@ -179,13 +175,12 @@ class ChatServer:
             nonlocal begun, ended
             begun = begun or isinstance(piece, Text | StreamedCall)
             ended = ended or isinstance(piece, End)
-            if post:
-                post(piece)
+            post(piece)
 
         while True:
             request = quirks.fitted(dict(body))
             try:
-                return await self._attempt(request, note, whole=post is not None)
+                return await self._attempt(request, note)
             except RequestError as failure:
                 if ended:  # what fails after the end of a reply does not matter
                     return
@@ -209,11 +204,8 @@ class ChatServer:
             said = errors.quoted(self.where, reported.said)
             logger.warning("%s takes no %s, so none is sent: %s", self.where.told, name, said)
 
-    async def _attempt(
-        self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
-    ) -> None:
-        """Send one request, and pass the pieces of its reply to `post`: all pieces if `whole`,
-        otherwise only those of the first data.
+    async def _attempt(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
+        """Send one request, and pass the pieces of its reply to `post`.
 
         A server that sends nothing at all may be loading its model, and would begin anew with
         another request. So it has twice `llm.timeout_s` for its first data.
@@ -233,8 +225,6 @@ class ChatServer:
                         if not isinstance(piece, PromptUsage):
                             scope.deadline = anyio.current_time() + self._timeout_s
                         post(piece)
-                    if not whole:
-                        return
                     if stream.finished:  # a connection that is read to its end can be reused
                         soon = anyio.current_time() + GRACE_S
                         scope.deadline = min(scope.deadline, soon)

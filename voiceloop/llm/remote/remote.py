@@ -82,12 +82,14 @@ class RemoteConversation(ChatConversation):
         super().rewrite(system, past, tools, required)
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises RequestError, but not if the model
-        spends that token on thinking."""
+        """Let the server begin a reply of one token, and wait for its first data. Raises
+        RequestError, but not if the model spends that token on thinking."""
         self._set_request(OPENING, 0)
         request = self._request(self._names(), most=1)
         try:
-            self._server.begin(request)
+            with closing(self._server.ask(request, self._server.quirks)) as answer:
+                while answer.next() == []:
+                    pass
         except RequestError as failure:
             if failure.kind != "spent":
                 raise
