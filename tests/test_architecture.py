@@ -172,7 +172,7 @@ PURE = (
     "llm/rules/verify.py",
     "tts/clauses.py",
     "tts/delivery.py",
-    "tts/figures.py",
+    "tts/rules.py",
     "tts/markup.py",
     "tts/normalize.py",
     "tools/results.py",

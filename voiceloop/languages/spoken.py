@@ -23,6 +23,13 @@ LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
 """Pattern of a character of a word."""
 APART = r"(?![^\W_])"
 """Pattern that matches where no letter or digit follows."""
+SIGNS = {
+    "APART": APART,
+    "CODE": CODE,
+    "LETTER": LETTER,
+    "READ_SIGN": f"[{re.escape(KNOWN[2:])}]",
+}
+"""Placeholders of patterns that are the same in all languages."""
 
 
 class Rule(NamedTuple):
@@ -35,7 +42,10 @@ class Rule(NamedTuple):
 
 Say = Callable[["SpeakingRules", Match], str]
 
-_PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
+
+def placed(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return `pattern` with `parts` in place of its placeholders, such as {UNIT}."""
+    return re.sub(r"\{([A-Z_]+)\}", lambda place: parts[place[1]], pattern)
 
 
 class Rules(dict[str, tuple[str, Say]]):
@@ -55,11 +65,9 @@ class Rules(dict[str, tuple[str, Say]]):
     def filled(self, spoken: SpeakingRules, prefix: str = "") -> dict[str, Rule]:
         """Return the rules for a language, with the words of `spoken` in their placeholders. Their
         names begin with `prefix`."""
-        own = _placeholders(spoken)
+        parts = placeholders(spoken)
         return {
-            prefix + name: Rule(
-                _PLACEHOLDER.sub(lambda place: own[place[1]], pattern), partial(say, spoken)
-            )
+            prefix + name: Rule(placed(pattern, parts), partial(say, spoken))
             for name, (pattern, say) in self.items()
         }
 
@@ -221,7 +229,8 @@ def written(found: str) -> str:
     return re.sub(r"\.\s", ".", found)
 
 
-def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
+def placeholders(spoken: SpeakingRules) -> dict[str, str]:
+    """Return what stands for the placeholders of patterns in a language: its words."""
     units, per = spoken.units, re.escape(spoken.per)
     marks = [sign for sign in spoken.currencies if not sign.isalpha()]
     books = [name for name in spoken.books if name.isalpha()]
@@ -258,9 +267,11 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "ASIDE": alternatives(spoken.asides),
         "DOTTED": alternatives(spoken.dotted),
         "UNDOTTED": alternatives(spoken.undotted),
-        "SIGNS": re.escape("".join(spoken.signs)),
-        "APART": APART,
-        "LETTER": LETTER,
+        "SIGN": f"[{re.escape(''.join(spoken.signs))}]",
+        "SHARES": "|".join(f"{share}/{100 - share}" for share in range(10, 91)),
+        # Shares with a hyphen are no range if the first is the larger.
+        "FALLING": "|".join(f"{share}-{100 - share}" for share in range(50, 91)),
+        **SIGNS,
         **{name.upper(): pattern for name, pattern in spoken.patterns.items()},
     }
 
