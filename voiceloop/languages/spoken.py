@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from voiceloop.languages.numbers import ROMAN, ROMAN_YEAR, Noun, Numbers
+from voiceloop.languages.numbers import ROMAN, ROMAN_YEAR, Noun, Numbers, roman
 
 Match = re.Match[str]
 
@@ -202,6 +202,49 @@ class SpeakingRules:
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The fields of a template, by name."""
+
+    spoken: Any
+    match: Match
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "end":
+            return final(self.match)
+        if name in self.match.re.groupindex:
+            return _Group(self.spoken, self.match[name])
+        return getattr(self.spoken, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What a group of a pattern matched. The format says how it is put into words."""
+
+    spoken: Any
+    text: str
+
+    def __format__(self, how: str) -> str:
+        if not how:
+            return self.text
+        if how.startswith("roman "):
+            return format(_Group(self.spoken, roman(self.text)), how.removeprefix("roman "))
+        if how in ("one", "many"):
+            return getattr(self.spoken.units[self.text], how)
+        if put := getattr(self.spoken.numbers, how, None):
+            return put(self.text)
+        words = getattr(self.spoken, how)
+        if isinstance(words, Noun):
+            return self.spoken.numbers.count(self.text, words)
+        return words[written(self.text)]
+
+
+def worded(template: str, spoken: SpeakingRules | None, match: Match) -> str:
+    """Put `match` into the words of `template`. Its fields are those of `spoken` and the groups of
+    the match; `tts/rules.toml` describes them."""
+    return template.format_map(_Fields(spoken, match))
 
 
 def lead(match: Match) -> str:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import chain
 from typing import Any
 
 from voiceloop.languages import Language
-from voiceloop.languages.numbers import YEAR, Noun, roman
+from voiceloop.languages.numbers import YEAR
 from voiceloop.languages.spoken import (
     LETTER,
     SIGNS,
@@ -29,6 +28,7 @@ from voiceloop.languages.spoken import (
     lead,
     placed,
     placeholders,
+    worded,
     written,
 )
 
@@ -65,45 +65,8 @@ _FUNCTIONS: dict[str, Callable[[Any, Match], str]] = {}
 def _say(entry: Mapping[str, str], spoken: SpeakingRules | None) -> Callable[[Match], str]:
     """Return the function that puts a match of a rule into words."""
     if "say" in entry:
-        return lambda match: entry["say"].format_map(_Fields(match, spoken))
+        return partial(worded, entry["say"], spoken)
     return partial(_FUNCTIONS[entry.get("function", entry["name"])], spoken)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    """The fields of a template, by name."""
-
-    match: Match
-    spoken: Any
-
-    def __getitem__(self, name: str) -> Any:
-        if name == "end":
-            return final(self.match)
-        if name in self.match.re.groupindex:
-            return _Group(self.match[name], self.spoken)
-        return getattr(self.spoken, name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """What a group of a pattern matched. The format says how it is put into words."""
-
-    text: str
-    spoken: Any
-
-    def __format__(self, how: str) -> str:
-        if not how:
-            return self.text
-        if how.startswith("roman "):
-            return format(_Group(roman(self.text), self.spoken), how.removeprefix("roman "))
-        if how in ("one", "many"):
-            return getattr(self.spoken.units[self.text], how)
-        if put := getattr(self.spoken.numbers, how, None):
-            return put(self.text)
-        words = getattr(self.spoken, how)
-        if isinstance(words, Noun):
-            return self.spoken.numbers.count(self.text, words)
-        return words[written(self.text)]
 
 
 def _function(say: Callable[[Any, Match], str]) -> Callable[[Any, Match], str]:
