@@ -144,7 +144,6 @@ PURE = (
     "skills/clock.py",
     "skills/grammar.py",
     "skills/known.py",
-    "skills/measures.py",
     "skills/phrases.py",
     "skills/sums.py",
     "skills/talk.py",

@@ -67,7 +67,7 @@ def kind_of(text: str, code: str, kind: str = "") -> str:
     request that it is."""
     found = NONE
     for known in FOLLOWS.get(kind, (ALONE,)):
-        answered = (one for one in understand(text, code) if reply_to(one, code, known))
+        answered = (one for one in understand(text, code, known) if reply_to(one))
         request = next(answered, None)
         found = request.kind if request else NONE
         if found == kind:

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.skills.asked import CODES, FOLLOWS, NONE, NOW, kind_of, said
+from tests.skills.asked import ALONE, CODES, FOLLOWS, NONE, kind_of, said
 from voiceloop.skills.answer import answer, grammar, understand
 from voiceloop.skills.grammar import Grammar
-from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import phrases_of, templates
 from voiceloop.skills.template import NOTHING, whole
 from voiceloop.skills.words import spelled
@@ -34,15 +33,8 @@ OTHERS = [(code, text) for code, kind, text in IN if kind == NONE]
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_forty_of_each_are_written_down_and_every_rule_has_one(code: str) -> None:
-    kinds = {kind for one, kind, _ in REQUESTS if one == code}
-    assert sum(one == code for one, _, _ in REQUESTS) >= 40
-    assert sum(one == code for one, _ in OTHERS) >= 40
-    assert kinds >= RULES[code].keys()
-
-
-@pytest.mark.parametrize("code", CODES)
 def test_requests_are_understood(code: str) -> None:
+    assert {kind for one, kind, _ in REQUESTS if one == code} >= RULES[code].keys()
     wrong = {
         text: found
         for one, kind, text in REQUESTS
@@ -58,22 +50,18 @@ def test_what_is_no_request_is_left_to_the_model(code: str) -> None:
     assert not wrong
 
 
-@given(st.sampled_from(REQUESTS), st.booleans(), st.integers(0, 4))
+@given(st.sampled_from(REQUESTS), st.booleans(), st.integers(0, 4), st.booleans())
 def test_neither_marks_nor_capitals_nor_politeness_matter(
-    case: tuple[str, str, str], bare: bool, lead: int
+    case: tuple[str, str, str], bare: bool, lead: int, tail: bool
 ) -> None:
     code, kind, text = case
     if bare:
         text = re.sub(r"[¿?¡!,;]|[.](?!\d)", "", text).upper().replace("ẞ", "ß")
     if lead and kind not in ("repeat", "time_in"):
         text = LEADS[code][lead - 1] + text
+    if tail and kind not in ("repeat", "normal"):
+        text = text.rstrip(".?! ") + TAILS[code]
     assert kind_of(text, code, kind) == kind
-
-
-@given(st.sampled_from([case for case in REQUESTS if case[1] not in ("repeat", "normal")]))
-def test_whoever_says_please_is_understood(case: tuple[str, str, str]) -> None:
-    code, kind, text = case
-    assert kind_of(text.rstrip(".?! ") + TAILS[code], code, kind) == kind
 
 
 @given(st.sampled_from(REQUESTS), st.sampled_from(["banana", "elefante", "quantum"]))
@@ -98,11 +86,6 @@ def takes_any_word(template: str, named: Mapping[str, str]) -> bool:
     return bool(free) or any(takes_any_word(named[name], named) for name in called)
 
 
-@given(st.text(max_size=200), st.sampled_from(CODES))
-def test_any_text_at_all_is_read(text: str, code: str) -> None:
-    list(understand(text, code))
-
-
 WORDS = {code: " ".join(text for one, _, text in IN if one == code).split() for code in CODES}
 
 
@@ -121,7 +104,7 @@ def test_no_template_that_matches_is_passed_over_for_its_first_word(
     rules = grammar(case[0])
     assert rules is not None
     words = tuple(word.text for word in spelled(case[2]))
-    tried = {id(one) for _, one in rules.by_first[0][words[0]]}
+    tried = {id(one) for _, one in rules.by_first[0](words[0])}
     for several in rules.rules.values():
         assert all(id(one) in tried for one in several if any(one.ends(words, 0, NOTHING)))
 
@@ -140,7 +123,7 @@ def test_no_template_that_matches_is_passed_over_for_its_first_word(
     ],
 )
 def test_nothing_is_too_large(text: str) -> None:
-    answer(text, "en", SkillContext(NOW))
+    answer(text, "en", ALONE)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -168,8 +151,8 @@ def test_no_text_takes_long(code: str) -> None:
 
 
 def test_other_languages_have_no_rules() -> None:
-    assert not [*understand("Quelle heure est-il ?", "fr")]
-    assert not [*understand("What time is it?", "auto")]
+    assert not [*understand("Quelle heure est-il ?", "fr", ALONE)]
+    assert not [*understand("What time is it?", "auto", ALONE)]
 
 
 @pytest.mark.parametrize("code", CODES)

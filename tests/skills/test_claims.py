@@ -145,13 +145,6 @@ def test_a_claim_is_held_back_before_any_of_it_is_heard(
     assert guard.claimed and before.startswith(heard)
 
 
-@given(cuts=st.lists(st.integers(0, 80), max_size=9))
-def test_a_claim_within_a_sentence_is_held_back_with_all_that_follows_it(cuts: list[int]) -> None:
-    guard = ClaimGuard("Please do it", "en")
-    text = "So now I have turned on the lights. That took a while, since the house is large."
-    assert "So now ".startswith(passed(guard, text, cuts)) and guard.claimed
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,31 +18,21 @@ from voiceloop.skills.tools import TOOLS, run_tool
 
 pytestmark = pytest.mark.pure
 
-STOP = {"en": "Stop, that's enough.", "de": "Stopp, das reicht.", "es": "Para, ya basta."}
-AGAIN = {"en": "Say that again.", "de": "Sag das noch einmal.", "es": "Dilo otra vez."}
-ASKED = {"en": "What did I just ask?", "de": "Was habe ich gefragt?", "es": "¿Qué te pregunté?"}
-BYE = {"en": "Goodbye.", "de": "Tschüss!", "es": "Adiós."}
+
+def test_what_was_said_is_repeated() -> None:
+    known = SkillContext(NOW, asked=("Who are you?", "my name is Anna"), heard="Nobody.")
+    assert told("Say that again.", "en", known).text == "Nobody."
+    assert told("What did I just say?", "en", known).text == "You said: my name is Anna."
+    assert told("What was my first question?", "en", known).text == "You asked: Who are you?"
+    assert told("Say that again.").text == "I have not said anything yet."
+    assert told("What did I just say?").text == "You have not asked me anything yet."
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_stop_is_answered_by_silence_and_goodbye_ends(code: str) -> None:
-    known = SkillContext(NOW, asked=("Who are you?",), heard="Nobody.")
-    assert told(STOP[code], code, known).text == ""
-    assert told(BYE[code], code, known).ends
-    assert told(AGAIN[code], code, known).text == "Nobody."
-    assert told(ASKED[code], code, known).text.endswith("Who are you?")
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_before_anything_was_said_there_is_nothing_to_repeat(code: str) -> None:
-    for text in (AGAIN[code], ASKED[code]):
-        assert told(text, code).text.endswith(".")
-
-
-def test_what_was_said_is_a_whole_sentence() -> None:
-    known = SkillContext(NOW, asked=("First", "my name is Anna"))
-    assert told("What did I say?", "en", known).text == "You said: my name is Anna."
-    assert told("What was my first question?", "en", known).text == "You said: First."
+def test_what_cannot_be_changed_is_not_claimed() -> None:
+    for text in ("Mute.", "Whisper.", "Change your voice.", "Speak German."):
+        assert "cannot" in told(text).text and told(text).voice is None
+    loud = told("Louder!", "en", SkillContext(NOW, voice=VoiceAdjustment(gain_db=GAINS[1])))
+    assert loud.voice is None and "as loud as" in loud.text
 
 
 @given(st.lists(st.sampled_from(["louder", "softer", "slower", "faster", "normal"]), max_size=30))
@@ -57,30 +47,12 @@ def test_a_voice_stays_within_its_bounds(changes: list[str]) -> None:
     assert voice.changed("normal") == VoiceAdjustment()
 
 
-def test_what_goes_no_further_is_said() -> None:
-    loud = SkillContext(NOW, voice=VoiceAdjustment(gain_db=GAINS[1]))
-    found = told("Louder!", "en", loud)
-    assert found.voice is None and "as loud as" in found.text
-    one = told("Speak slower.", "en", SkillContext(NOW, paced=False))
-    assert one.voice is None and "one speed" in one.text
-    assert told("Speak louder.", "en", SkillContext(NOW, paced=False)).voice == VoiceAdjustment(
-        gain_db=6
-    )
-
-
-@given(st.integers(0, 100), st.integers(0, 100))
-def test_a_volume_in_percent_is_within_the_bounds_and_in_order(one: int, other: int) -> None:
-    gains = [VoiceAdjustment(speed=1.2).at(percent).gain_db for percent in (one, other)]
-    assert all(GAINS[0] <= gain <= GAINS[1] for gain in gains)
-    assert (gains[0] < gains[1]) == (one < other)
-    assert VoiceAdjustment(speed=1.2).at(one).speed == 1.2
-
-
 @pytest.mark.parametrize(
     ("text", "voice"),
     [
         ("Volume to fifty percent.", VoiceAdjustment().at(50)),
         ("Volume 7.", VoiceAdjustment().at(70)),
+        ("Half volume.", VoiceAdjustment().at(50)),
         ("Maximum volume.", VoiceAdjustment(gain_db=GAINS[1])),
         ("Minimum volume.", VoiceAdjustment(gain_db=GAINS[0])),
         ("Volume up two steps.", VoiceAdjustment(gain_db=12)),
@@ -90,9 +62,6 @@ def test_a_volume_in_percent_is_within_the_bounds_and_in_order(one: int, other: 
 )
 def test_a_volume_is_set_as_it_was_said(text: str, voice: VoiceAdjustment) -> None:
     assert told(text).voice == voice
-
-
-def test_no_volume_is_louder_than_the_loudest() -> None:
     assert answer("Volume to 150 percent.", "en", SkillContext(NOW)) is None
 
 
@@ -104,15 +73,6 @@ def test_what_is_repeated_slower_is_slower_and_the_same() -> None:
     assert louder.text == "It is noon." and louder.voice == VoiceAdjustment(gain_db=6)
     one = told("Say that again, slower.", "en", SkillContext(NOW, heard="It is noon.", paced=False))
     assert one.voice is None and one.text.endswith("one speed. It is noon.")
-
-
-UNCHANGED = ("Mute.", "Whisper.", "Change your voice.", "Use a female voice.", "Speak German.")
-
-
-@pytest.mark.parametrize("text", UNCHANGED)
-def test_what_cannot_be_changed_is_not_claimed(text: str) -> None:
-    found = told(text)
-    assert "cannot" in found.text and found.voice is None and not found.ends
 
 
 def test_going_to_sleep_ends_a_talk_and_says_that_it_listens_as_long_as_it_runs() -> None:
@@ -165,6 +125,7 @@ def test_whatever_a_model_writes_it_reads_json(name: str, arguments: dict[str, o
             {"result": "5 miles are about 8.047 kilometers."},
         ),
         ("cancel_timer", {"name": "Eggs"}, {"canceled": 1}),
+        ("set_timer", {"hours": 24, "seconds": 1}, {"error": "a timer takes 24 hours at most"}),
         ("look", {}, {"error": "there is no tool called look"}),
     ],
 )
@@ -174,28 +135,13 @@ def test_tools_tell_what_they_did(
     timers = (Timer(1, "timer", NOW, 60, "eggs"),)
     found = run_tool(name, arguments, SkillContext(NOW, timers=timers), "en")
     assert json.loads(found.text) == text
-    assert bool(found.sets) == (name == "set_timer")
+    assert bool(found.sets) == ("timer" in text)
     assert bool(found.cancels) == (name == "cancel_timer")
-
-
-def test_a_timer_of_more_than_a_day_is_refused() -> None:
-    found = run_tool("set_timer", {"hours": 24, "seconds": 1}, SkillContext(NOW), "en")
-    assert json.loads(found.text) == {"error": "a timer takes 24 hours at most"}
-    assert not found.sets
 
 
 def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
     (sets,) = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, SkillContext(NOW), "de").sets
     assert sets.rings == "Der Timer Tee ist abgelaufen."
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [("en", "Half volume."), ("de", "Lautstärke auf die Hälfte."), ("es", "Volumen a la mitad.")],
-)
-def test_half_the_volume_is_the_middle_of_its_range(code: str, text: str) -> None:
-    found = told(text, code)
-    assert found.voice == VoiceAdjustment().at(50) and "50" in found.text
 
 
 WISHES = [
@@ -237,7 +183,9 @@ def test_a_wish_is_refused_with_the_sentence_of_its_kind_and_has_no_effect(
     case: tuple[str, str, str],
 ) -> None:
     code, kind, text = case
-    found = told(text, code, SkillContext(NOW, tools=("dice: Roll the cubes.",)))
+    found = told(
+        text, code, SkillContext(NOW, tools=("memory: Automatically recall what was said.",))
+    )
     assert found.text == phrases_of(code).says[kind]
     assert not found.sets and not found.cancels and not found.remembers and not found.ends
 
@@ -249,29 +197,13 @@ def test_a_wish_that_a_tool_may_fulfil_is_left_to_the_model(case: tuple[str, str
     assert answer(text, code, SkillContext(NOW, tools=tools)) is None
 
 
-def test_a_part_of_a_word_names_no_tool() -> None:
-    tools = ("notes: Automatically recall what was said.",)
-    assert told("Call my mom.", "en", SkillContext(NOW, tools=tools)).text.startswith("I cannot")
-
-
-CAN = {"en": "What can you do?", "de": "Was kannst du?", "es": "¿Qué puedes hacer?"}
-NAMED = {
-    "en": ("timers", "alarms", "reminders", "sums", "units", "time", "remember"),
-    "de": ("Timer", "Wecker", "Erinnerungen", "rechnen", "Einheiten", "Uhrzeit", "merken"),
-    "es": ("temporizadores", "alarmas", "recordatorios", "cuentas", "unidades", "hora", "recordar"),
-}
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_it_names_what_it_can_do_and_the_tools(code: str) -> None:
-    alone = told(CAN[code], code).text
-    assert all(word in alone for word in NAMED[code])
-    both = SkillContext(NOW, tools=("open_door: Open the door.", "lights: Switch lights."))
-    assert told(CAN[code], code, both).text.startswith(alone)
-    assert "open door" in told(CAN[code], code, both).text
-    many = SkillContext(NOW, tools=tuple(f"tool_{n}: Number {n}." for n in range(99)))
-    assert "tool 0" in told(CAN[code], code, many).text
-    assert "tool 9" not in told(CAN[code], code, many).text
+def test_it_names_the_tools_and_how_long_it_remembers() -> None:
+    tools = ("open_door: Open the door.", *(f"tool_{n}: Number {n}." for n in range(99)))
+    found = told("What can you do?", "en", SkillContext(NOW, tools=tools)).text
+    assert "timers" in found and "open door" in found and "tool 9" not in found
+    text = "Can you remember this for next week?"
+    assert "until this conversation ends" in told(text).text
+    assert "later conversations" in told(text, "en", SkillContext(NOW, keeps=True)).text
 
 
 def test_who_it_is_is_said_by_the_model_if_the_user_wrote_its_prompt() -> None:
@@ -280,15 +212,6 @@ def test_who_it_is_is_said_by_the_model_if_the_user_wrote_its_prompt() -> None:
         assert answer(text, "en", SkillContext(NOW, persona=True)) is None
 
 
-def test_how_long_it_remembers_is_what_the_conversation_does() -> None:
-    text = "Can you remember this for next week?"
-    assert "until this conversation ends" in told(text).text
-    kept = told(text, "en", SkillContext(NOW, keeps=True))
-    assert "later conversations" in kept.text and not kept.remembers
-
-
-COIN = {"en": "Flip a coin.", "de": "Wirf eine Münze.", "es": "Lanza una moneda."}
-SIDES = {"en": {"Heads.", "Tails."}, "de": {"Kopf.", "Zahl."}, "es": {"Cara.", "Cruz."}}
 PICK = {
     "en": "Pick a number between {} and {}.",
     "de": "Nenn mir eine Zahl zwischen {} und {}.",
@@ -305,26 +228,15 @@ def numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_a_coin_has_two_sides_and_falls_on_both(code: str) -> None:
-    assert {by_chance(COIN[code], seed, code) for seed in range(30)} == SIDES[code]
-
-
-@given(st.sampled_from(["Flip a coin.", "Roll two dice.", "Pick a random number."]), seeds)
-def test_the_same_seed_gives_the_same_luck_at_any_time(text: str, seed: int) -> None:
-    later = SkillContext(NOW.replace(second=59), seed=seed, heard="Well.")
-    assert told(text, "en", later).text == by_chance(text, seed)
+def test_every_side_falls() -> None:
+    assert {by_chance("Flip a coin.", seed) for seed in range(30)} == {"Heads.", "Tails."}
+    assert {numbers(by_chance("Roll a die.", n))[0] for n in range(99)} == {1, 2, 3, 4, 5, 6}
 
 
 @given(st.sampled_from(CODES), st.integers(0, 1000), st.integers(0, 1000), seeds)
 def test_a_number_is_between_those_that_were_said(code: str, a: int, b: int, seed: int) -> None:
     (found,) = numbers(by_chance(PICK[code].format(a, b), seed, code))
     assert min(a, b) <= found <= max(a, b)
-
-
-def test_every_number_may_be_picked_and_every_side_of_a_die_falls() -> None:
-    assert {numbers(by_chance("Pick a number from 3 to 5.", n))[0] for n in range(50)} == {3, 4, 5}
-    assert {numbers(by_chance("Roll a die.", n))[0] for n in range(99)} == {1, 2, 3, 4, 5, 6}
 
 
 @given(st.integers(2, 10), seeds)

@@ -23,14 +23,6 @@ ALARM = Timer(3, "alarm", NOW.replace(hour=18, minute=30), 10_080)
 RUNNING = SkillContext(NOW, timers=(EGGS, PLAIN, ALARM))
 
 
-@given(st.integers(1, 23), st.integers(1, 59), st.integers(1, 59))
-def test_a_timer_runs_as_long_as_was_said(hours: int, minutes: int, seconds: int) -> None:
-    text = f"Set a timer for {hours} hours, {minutes} minutes and {seconds} seconds."
-    (sets,) = told(text).sets
-    assert sets.seconds == hours * 3600 + minutes * 60 + seconds
-    assert sets.due == NOW + timedelta(seconds=sets.seconds)
-
-
 @given(st.sampled_from(CODES), st.integers(1, 86_400))
 def test_what_is_said_of_a_span_is_understood_as_that_span(code: str, seconds: int) -> None:
     phrases = phrases_of(code)
@@ -62,14 +54,11 @@ def test_spans_and_names(code: str, text: str, seconds: int, name: str) -> None:
         ("en", "Wake me at seven", "27 07:00"),
         ("en", "Set an alarm for seven", "26 19:00"),
         ("en", "Set an alarm for 6:30 pm", "26 18:30"),
-        ("en", "Set an alarm for quarter to five", "26 16:45"),
         ("en", "Wake me tomorrow at ten to eight", "27 07:50"),
         ("en", "Set an alarm for 7 tomorrow evening", "27 19:00"),
-        ("en", "Set an alarm for noon", "27 12:00"),
         ("en", "Wake me up on Monday at half past six", "30 06:30"),
         ("de", "Weck mich um halb sieben", "27 06:30"),
         ("de", "Stell den Wecker auf fünf vor halb acht", "27 07:25"),
-        ("de", "Weck mich morgen um Viertel nach sechs", "27 06:15"),
         ("es", "Despiértame a las siete menos cuarto", "27 06:45"),
         ("es", "Pon una alarma a las ocho y media de la tarde", "26 20:30"),
     ],
@@ -81,12 +70,10 @@ def test_alarms_ring_at_their_time(code: str, text: str, due: str) -> None:
     assert sets.due == NOW + timedelta(seconds=sets.seconds)
 
 
-@pytest.mark.parametrize(
-    "text", ["Set an alarm for the 3rd of March at 7", "Wake me yesterday at 7"]
-)
-def test_no_alarm_is_set_that_could_not_ring(text: str) -> None:
-    found = told(text)
-    assert not found.sets and found.text.startswith("I have changed nothing.")
+def test_no_alarm_is_set_that_could_not_ring() -> None:
+    for text in ("Set an alarm for the 3rd of March at 7", "Wake me yesterday at 7"):
+        found = told(text)
+        assert not found.sets and found.text.startswith("I have changed nothing.")
 
 
 def test_a_reminder_is_said_to_whom_it_is_for() -> None:
@@ -107,9 +94,7 @@ def test_no_timer_runs_for_too_long_and_there_are_not_too_many() -> None:
         ("Set a timer.", "Ten minutes.", "26 15:52"),
         ("Set a timer.", "Ten.", "26 15:52"),
         ("Set an alarm.", "Seven.", "26 19:00"),
-        ("Set an alarm.", "In ten minutes.", "26 15:52"),
         ("Wake me up.", "Seven.", "27 07:00"),
-        ("Remind me to call Anna.", "In ten minutes.", "26 15:52"),
         ("Remind me to call Anna.", "Tomorrow morning.", "27 08:00"),
     ],
 )
@@ -129,14 +114,11 @@ def test_a_time_is_asked_for_where_there_is_none_and_understood_right_after(
     [
         ("en", "Set an alarm for every weekday at seven.", (0, 1, 2, 3, 4), "27 07:00"),
         ("en", "Set an alarm at seven on Mondays and Wednesdays.", (0, 2), "30 07:00"),
-        ("en", "Set a daily alarm for eight.", tuple(range(7)), "27 08:00"),
         ("en", "Set an alarm at seven on Monday.", (), "30 07:00"),
-        ("de", "Weck mich montags und mittwochs um sieben.", (0, 2), "30 07:00"),
         ("de", "Weck mich am Wochenende immer um neun.", (5, 6), "28 09:00"),
         ("de", "Weck mich Montagmorgen um sieben.", (), "30 07:00"),
         ("es", "Despiértame los sábados a las nueve.", (5,), "28 09:00"),
         ("es", "Pon una alarma de lunes a viernes a las siete.", (0, 1, 2, 3, 4), "27 07:00"),
-        ("es", "Pon una alarma diaria a las ocho.", tuple(range(7)), "27 08:00"),
     ],
 )
 def test_alarms_are_repeated_on_their_weekdays(
@@ -166,7 +148,6 @@ def test_a_repeated_alarm_rings_next_on_one_of_its_days(days: set[int], rings: i
     [
         ("en", "Remind me tomorrow to call Bob.", "call Bob", "27 09:00"),
         ("en", "Remind me to call Bob at five.", "call Bob", "26 17:00"),
-        ("en", "Remind me to call Bob at seven.", "call Bob", "26 19:00"),
         ("en", "Remind me to call Bob at one.", "call Bob", "27 13:00"),
         ("en", "Remind me every Monday to put out the bins.", "put out the bins", "30 09:00"),
         ("en", "Remind me every hour to drink.", "drink", "26 16:42"),
@@ -181,11 +162,11 @@ def test_reminders_are_due_when_it_was_said(code: str, text: str, name: str, due
     assert (sets.what, sets.name, f"{sets.due:%d %H:%M}") == ("reminder", name, due)
 
 
-@pytest.mark.parametrize("text", ["Set an alarm for 7 pm.", "Set an alarm for 8 pm."])
-@pytest.mark.parametrize("keeps", [True, False])
-def test_whoever_must_keep_the_conversation_open_is_told(text: str, keeps: bool) -> None:
-    far = "8" in text and not keeps  # it is 3:42 PM
-    assert ("open" in told(text, "en", SkillContext(NOW, keeps=keeps)).text) == far
+def test_whoever_must_keep_the_conversation_open_is_told() -> None:
+    kept = SkillContext(NOW, keeps=True)
+    assert "open" in told("Set an alarm for 8 pm.").text  # it is 3:42 PM
+    assert "open" not in told("Set an alarm for 7 pm.").text
+    assert "open" not in told("Set an alarm for 8 pm.", "en", kept).text
 
 
 @pytest.mark.parametrize(
@@ -198,27 +179,12 @@ def test_whoever_must_keep_the_conversation_open_is_told(text: str, keeps: bool)
         ("When is my alarm?", "2 hours and 48 minutes left on the alarm at 6:30 PM."),
         ("What timers do I have?", "There are 2: "),
         ("How much time is left?", "There are 3: "),
+        ("When is the reminder?", "There is no such timer. There are 3: "),
     ],
 )
 def test_what_is_left_is_told(text: str, left: str) -> None:
     assert told(text, "en", replace(RUNNING, since_timers=0)).text.startswith(left)
-
-
-def test_of_a_single_timer_only_the_time_is_told() -> None:
-    known = SkillContext(NOW, timers=(PLAIN,), since_timers=5)
-    assert told("How much time is left?", "en", known).text == "5 minutes left."
-
-
-@pytest.mark.parametrize(
-    ("text", "none"),
-    [
-        ("How much time is left on the timer?", "No timer is running."),
-        ("When is my alarm?", "No alarm is set."),
-        ("Cancel the reminder.", "No reminder is set."),
-    ],
-)
-def test_what_is_not_set_is_named(text: str, none: str) -> None:
-    assert told(text).text == none
+    assert told("When is my alarm?").text == "No alarm is set."
 
 
 @pytest.mark.parametrize(
@@ -250,11 +216,8 @@ def test_what_was_set_just_now_can_be_taken_back() -> None:
     ("code", "text"),
     [
         ("en", "My pizza is in the oven. Set a timer for twelve minutes."),
-        ("en", "I'm baking, so set a timer for twelve minutes."),
-        ("de", "Die Pizza ist im Ofen. Stell einen Timer auf zwölf Minuten."),
         ("de", "Ich backe gerade, stell einen Timer auf zwölf Minuten."),
         ("es", "La pizza está en el horno. Pon un temporizador de doce minutos."),
-        ("es", "Estoy horneando, pon un temporizador de doce minutos."),
     ],
 )
 def test_a_request_beside_another_sentence_is_granted(code: str, text: str) -> None:
@@ -267,8 +230,6 @@ def test_a_request_beside_another_sentence_is_granted(code: str, text: str) -> N
         ("en", "Set a timer for ten minutes. No wait, don't."),
         ("en", "How do you say, set a timer for ten minutes?"),
         ("en", "If it rains, wake me at six."),
-        ("en", "Write a story. Set a timer for ten minutes."),
-        ("de", "Stell einen Timer auf zehn Minuten. Nein, doch nicht."),
         ("de", "Wenn es regnet, weck mich um sechs."),
         ("es", "Pon un temporizador de diez minutos. No, mejor no."),
         ("es", "Si llueve, despiértame a las seis."),

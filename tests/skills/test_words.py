@@ -59,8 +59,5 @@ def test_templates_choose_leave_out_repeat_and_call_others() -> None:
     assert whole(template, ("a", "b", "d", "e", "1")) == {"n": 1}
     for words in ("a 7", "a c", "b c 7", "a c 7 7", "a d 7", ""):
         assert whole(template, tuple(words.split())) is None
-
-
-def test_a_slot_of_any_words_tells_where_they_stand() -> None:
     template = compiled("say {w:words} again", {}, {"words": lambda words: True})
     assert whole(template, ("say", "x", "again", "again")) == {"w": WordSpan(1, 3)}

@@ -8,17 +8,16 @@ and after the request.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
 from voiceloop.languages import installed
-from voiceloop.skills import clock, measures, running, talk, timers
+from voiceloop.skills import clock, running, sums, talk, timers
 from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.known import Answer, Effect, SkillContext, SkillRequest
-from voiceloop.skills.phrases import Phrases, phrases_of, templates
-from voiceloop.skills.running import which as running_timer
+from voiceloop.skills.phrases import phrases_of, templates
 from voiceloop.skills.template import NOTHING, ByFirstWord, Template, Values, WordSpan, meaning
 from voiceloop.skills.words import RequestWord, counted, parted, spelled
 
@@ -38,7 +37,7 @@ def grammar(code: str) -> Grammar | None:
     return Grammar(phrases_of(code)) if code in installed() else None
 
 
-def understand(text: str, code: str) -> Iterator[SkillRequest]:
+def understand(text: str, code: str, known: SkillContext) -> Iterator[SkillRequest]:
     """Yield the requests that `text` may make in the language `code`, the likeliest first. Nothing
     is yielded if no rule is sure."""
     rules = grammar(code)
@@ -51,28 +50,26 @@ def understand(text: str, code: str) -> Iterator[SkillRequest]:
     shorter = _without(phrases.fillers, said)
     try:
         for group in rules.by_first:
-            yield from _requests(said, text, rules, group)
-            if len(shorter) < len(said):
-                yield from _requests(shorter, text, rules, group)
+            for words in (said, shorter) if len(shorter) < len(said) else (said,):
+                for kind, values in _matches(words, rules, group):
+                    found = _with_texts(values, words, text)
+                    yield SkillRequest(kind, found, phrases, known)
     finally:
         meaning.cache_clear()  # keep nothing that was said
 
 
-def _requests(
-    said: Sequence[RequestWord],
-    text: str,
-    rules: Grammar,
-    group: ByFirstWord[tuple[str, Template]],
-) -> Iterator[SkillRequest]:
-    """Yield a request for each template of `group` that matches `said` between the ignored phrases
-    before and after it. `text` is the text that `said` was made from."""
+def _matches(
+    said: Sequence[RequestWord], rules: Grammar, group: ByFirstWord[str]
+) -> Iterator[tuple[str, Values]]:
+    """Yield the kind and the values of each template of `group` that matches `said` between the
+    ignored phrases before and after it."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
-        for kind, template in group[words[start]]:
+        for kind, template in group(words[start]):
             for end, values in template.ends(words, start, NOTHING):
                 if end in ends:
-                    yield SkillRequest(kind, _with_texts(values, said, text))
+                    yield kind, values
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
@@ -116,17 +113,10 @@ def _with_texts(values: Values, said: Sequence[RequestWord], text: str) -> dict[
     return found
 
 
-Answers = Callable[[SkillRequest, SkillContext, Phrases], Answer | None]
-_BY_KIND: Mapping[str, Answers] = {
-    **clock.ANSWERS,
-    **measures.ANSWERS,
-    **timers.ANSWERS,
-    **running.ANSWERS,
-    **talk.ANSWERS,
-}
+_TIMERS = timers.ANSWERS | running.ANSWERS
+_BY_KIND = clock.ANSWERS | sums.ANSWERS | talk.ANSWERS | _TIMERS
 # A choice may be any name.
-_LOOSE = {"choice", "unsure", "unsure_follow", "unsure_named"}
-_TIMERS = {*timers.ANSWERS, *running.ANSWERS} - _LOOSE
+_OF_TIMERS = _TIMERS.keys() - {"choice", "unsure", "unsure_follow", "unsure_named"}
 MOST_PIECES = 4
 """Maximum number of sentences, or of clauses, in a text of which one may be a request."""
 
@@ -135,16 +125,14 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
     if the language model has to answer."""
     guarded = list[SkillRequest]()
-    for request in understand(text, code):
+    for request in understand(text, code, known):
         if request.kind in templates(code).guards:
             guarded.append(request)
-            continue
-        refused = request.kind in templates(code).tools
-        if refused and (known.acts or talk.serve(known.tools, request.kind, code)):
+        elif request.kind in templates(code).tools and talk.left_to_model(request):
             return None
-        if (found := reply_to(request, code, known)) is not None:
+        elif (found := reply_to(request)) is not None:
             return found
-    return _of_sentence(text, code, known) or _first(guarded, code, known)
+    return _of_sentence(text, code, known) or _first(guarded)
 
 
 def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
@@ -152,49 +140,47 @@ def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
     if another one may contradict it, or if it may be quoted or conditional."""
     if code not in installed() or len(text) > MOST_PIECES * MOST_CHARS:
         return None
-    words = [word.text for word in spelled(text)]
-    named = tuple(templates(code).names.split())
+    given, words = templates(code), [word.text for word in spelled(text)]
     # Most texts are about something else, and understanding each of their parts takes long.
-    if not (running.fresh(known) or any(word.startswith(named) for word in words)):
+    if not (running.fresh(known) or any(word.startswith(given.names) for word in words)):
         return None
-    doubts = set(templates(code).doubts.split())
     for ends in (r"[.!?]", r"[.!?,;:]"):
         pieces = re.split(rf"(?<={ends})\s+", text)
         if not 1 < len(pieces) <= MOST_PIECES:
             continue
-        made = [[one for one in understand(piece, code) if one.kind in _TIMERS] for piece in pieces]
+        made = [
+            [one for one in understand(piece, code, known) if one.kind in _OF_TIMERS]
+            for piece in pieces
+        ]
         about = [requests for requests in made if requests]
         beside = " ".join(piece for piece, found in zip(pieces, made, strict=True) if not found)
-        if len(about) == 1 and doubts.isdisjoint(word.text for word in spelled(beside)):
-            return _first(about[0], code, known)
+        if len(about) == 1 and given.doubts.isdisjoint(word.text for word in spelled(beside)):
+            return _first(about[0])
     return None
 
 
-def _first(requests: Iterable[SkillRequest], code: str, known: SkillContext) -> Answer | None:
+def _first(requests: Iterable[SkillRequest]) -> Answer | None:
     """Return the answer to the first of the requests that has one."""
-    answers = (reply_to(request, code, known) for request in requests)
-    return next((one for one in answers if one is not None), None)
+    return next((found for found in map(reply_to, requests) if found is not None), None)
 
 
-def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the request
-    means something else in this conversation."""
-    phrases = phrases_of(code)
-    found = _BY_KIND.get(request.kind, talk.cannot)(request, known, phrases)
-    return found and replace(found, effect=_effect(request.kind, found, known, phrases))
+def reply_to(request: SkillRequest) -> Answer | None:
+    """Return the answer to `request`. Return None if the request means something else in this
+    conversation."""
+    found = _BY_KIND.get(request.kind, talk.cannot)(request)
+    return found and replace(found, effect=_effect(found, request))
 
 
-def _effect(kind: str, found: Answer, known: SkillContext, phrases: Phrases) -> Effect | None:
+def _effect(found: Answer, request: SkillRequest) -> Effect | None:
     """Return what an answer does, and the state after it; None if it only says something."""
     if found.about is not None:
         gone = {*found.cancels, *(one.number for one in found.sets)}
-        running = [one for one in known.timers if one.number not in gone]
-        state = {
-            running_timer(one, phrases): phrases.time(one.due) for one in (*running, *found.sets)
-        }
-        return Effect("voiceloop_timers", kind, {"set": state})
+        runs = [one for one in request.known.timers if one.number not in gone]
+        phrases = request.phrases
+        state = {running.which(one, phrases): phrases.time(one.due) for one in (*runs, *found.sets)}
+        return Effect("voiceloop_timers", request.kind, {"set": state})
     if found.voice is not None:
-        return Effect("voiceloop_voice", kind, asdict(found.voice))
+        return Effect("voiceloop_voice", request.kind, asdict(found.voice))
     if found.remembers or found.strikes:
-        return Effect("voiceloop_memory", kind, {"remembered": found.remembers})
+        return Effect("voiceloop_memory", request.kind, {"remembered": found.remembers})
     return None

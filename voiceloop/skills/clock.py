@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from calendar import isleap
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
-from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from voiceloop.errors import ConfigError
 from voiceloop.settings.schema import suggestion
-from voiceloop.skills.known import DAY, NOON, Answer, Day, SkillContext, SkillRequest, meant
+from voiceloop.skills.known import DAY, NOON, Answer, Answers, Day, SkillRequest, meant
 from voiceloop.skills.phrases import Phrases
+
+ANSWERS = Answers()
+OLDEST = 125
+"""Maximum age of a person, in years."""
+NAMED = {0: "today", 1: "tomorrow", -1: "yesterday"}
 
 
 def zone(name: str) -> ZoneInfo | None:
@@ -27,135 +30,114 @@ def zone(name: str) -> ZoneInfo | None:
         raise ConfigError(f"there is no time zone called '{name}'", hint) from error
 
 
-OLDEST = 125
-"""Maximum age of a person, in years."""
-ZERO = timedelta()
-NAMED = {0: "today", 1: "tomorrow", -1: "yesterday"}
+@ANSWERS.register("time")
+def _time(request: SkillRequest) -> Answer:
+    return request.reply("time", it_is=request.phrases.it_is(request.known.now))
 
 
-def _time(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    return Answer(phrases.says["time"].format(it_is=phrases.it_is(known.now)))
-
-
-def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("time_in")
+def _time_in(request: SkillRequest) -> Answer:
     place, zone = request.values["city"]
-    there = _there(known.now, zone)
-    if there is None:
-        return None
-    key = "time in" if there.date() == known.now.date() else "time in on"
-    said = {"place": place, "weekday": phrases.weekday(there.weekday())}
-    said |= {"it_is": phrases.it_is(there), "time": phrases.time(there)}
-    return Answer(phrases.says[key].format(**said))
+    there, phrases = request.known.now.astimezone(ZoneInfo(zone)), request.phrases
+    return request.reply(
+        "time in" if there.date() == request.known.today else "time in on",
+        place=place,
+        weekday=phrases.weekday(there.weekday()),
+        it_is=phrases.it_is(there),
+        time=phrases.time(there),
+    )
 
 
-def _there(now: datetime, zone: str) -> datetime | None:
-    """Return the moment `now` in a time zone. Return None if this machine does not know the
-    zone."""
-    try:
-        return now.astimezone(ZoneInfo(zone))
-    except (KeyError, OSError, ValueError):
-        return None
-
-
-def _difference(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("time_difference")
+def _difference(request: SkillRequest) -> Answer:
     """Answer how many hours a city is ahead of another, or of the user."""
-    place, zone = request.values["b"]
-    there, here = _there(known.now, zone), known.now
+    (place, zone), here = request.values["b"], request.known.now
+    there = here.astimezone(ZoneInfo(zone))
     if "a" in request.values:
-        here = _there(known.now, request.values["a"][1])
-    if here is None or there is None:
-        return None
-    ahead_s = round(((there.utcoffset() or ZERO) - (here.utcoffset() or ZERO)).total_seconds())
+        here = here.astimezone(ZoneInfo(request.values["a"][1]))
+    # Without their zones, the two clocks show the difference.
+    ahead_s = round((there.replace(tzinfo=None) - here.replace(tzinfo=None)).total_seconds())
     key = "ahead" if ahead_s > 0 else "behind" if ahead_s < 0 else "same time"
-    return Answer(phrases.says[key].format(place=place, span=phrases.span(abs(ahead_s))))
+    return request.reply(key, place=place, span=request.phrases.span(abs(ahead_s)))
 
 
-def _time_sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("time_plus", "time_minus")
+def _time_sum(request: SkillRequest) -> Answer | None:
     """Answer what time it is a duration after a time of the day, or before it."""
     time, seconds = request.values["time"], request.values["duration"]
     if seconds % 60:
         return None
     later = timedelta(seconds=seconds if request.kind == "time_plus" else -seconds)
-    then = time.on(known.now.date(), known.now) + later
-    said = phrases.time(then, half=time.sure)
-    return Answer(phrases.says["time sum"].format(time=said))
+    then = time.on(request.known.today, request.known.now) + later
+    return request.reply("time sum", time=request.phrases.time(then, half=time.sure))
 
 
-def _time_between(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("time_between")
+def _time_between(request: SkillRequest) -> Answer:
     """Answer how long it is from one time of the day to another."""
     first, last = request.values["a"], request.values["b"]
     minutes = (last.minutes - first.minutes) % (DAY if first.sure and last.sure else NOON)
-    return Answer(phrases.says["time between"].format(span=phrases.span(60 * minutes)))
+    return request.reply("time between", span=request.phrases.span(60 * minutes))
 
 
-def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("time_later", "time_ago")
+def _time_then(request: SkillRequest) -> Answer:
     """Answer what the time will be after a duration such as ten minutes, or what it was ten minutes
     ago."""
-    seconds, later = request.values["duration"], request.kind == "time_later"
-    then = known.now + timedelta(seconds=seconds if later else -seconds)
-    key = "time later" if later else "time ago"
-    if then.date() != known.now.date():
-        key = f"{key} on"
-    said = phrases.says[key].format(
-        span=phrases.span(seconds), time=phrases.time(then), weekday=phrases.weekday(then.weekday())
+    seconds, phrases, later = request.values["duration"], request.phrases, "time_later"
+    then = request.known.now + timedelta(seconds=seconds if request.kind == later else -seconds)
+    key = request.kind.replace("_", " ")
+    return request.reply(
+        key if then.date() == request.known.today else f"{key} on",
+        span=phrases.span(seconds),
+        time=phrases.time(then),
+        weekday=phrases.weekday(then.weekday()),
     )
-    return Answer(said[0].upper() + said[1:])
 
 
-def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    requested, today = request.values.get("day", Day(offset=0)), known.now.date()
+@ANSWERS.register("day")
+def _day(request: SkillRequest) -> Answer | None:
+    requested, today = request.values.get("day", Day(offset=0)), request.known.today
     found = requested.date(today)
     if found is None:
         return None
-    offset = (found - today).days
-    named = (
-        NAMED.get(requested.offset)
-        if requested.offset is not None and not requested.months
-        else None
-    )
-    key = named or ("today too" if offset == 0 else "day" if offset > 0 else "past day")
+    named = None if requested.offset is None or requested.months else NAMED.get(requested.offset)
+    key = named or ("today too" if found == today else "day" if found > today else "past day")
     year = named == "today" or found.year != today.year
-    return Answer(phrases.says[key].format(date=phrases.date(found, year=year)))
+    return request.reply(key, date=request.phrases.date(found, year=year))
 
 
-def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("day_after", "day_before")
+def _beside(request: SkillRequest) -> Answer:
     """Answer which weekday comes after a given weekday, or before it."""
-    weekday, after = request.values["weekday"], request.kind == "day_after"
-    other = phrases.weekday((weekday + (1 if after else -1)) % 7)
-    key = "day after" if after else "day before"
-    return Answer(phrases.says[key].format(weekday=phrases.weekday(weekday), other=other))
+    weekday, phrases = request.values["weekday"], request.phrases
+    other = phrases.weekday((weekday + (1 if request.kind == "day_after" else -1)) % 7)
+    key = request.kind.replace("_", " ")
+    return request.reply(key, weekday=phrases.weekday(weekday), other=other)
 
 
-def _calendar(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("month", "year", "week")
+def _calendar(request: SkillRequest) -> Answer:
     """Answer with the current month, year or week."""
-    now = known.now
-    facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
-    return Answer(phrases.says[request.kind].format(**facts))
+    now, month = request.known.now, request.phrases.month(request.known.now.month)
+    return request.reply(request.kind, month=month, year=now.year, week=now.isocalendar().week)
 
 
-def _days_until(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    today = known.now.date()
-    day = request.values["day"].date(today)
-    if day is None or day < today:
+@ANSWERS.register("days_until", "days_since")
+def _days(request: SkillRequest) -> Answer | None:
+    """Answer how long it is until a day, or how long ago a day was."""
+    today, phrases, past = request.known.today, request.phrases, request.kind == "days_since"
+    day = request.values["day"].date(today, past=past)
+    if day is None or (day > today if past else day < today):
         return None
     date = phrases.date(day, year=day.year != today.year)
     if day == today:
-        return Answer(phrases.says["today too"].format(date=date))
-    count = _between(today, day, request.values.get("p", "day"), phrases)
-    one = (day - today).days == 1
-    key = "until one day" if one and "until one day" in phrases.says else "until day"
-    return Answer(phrases.says[key].format(count=count, date=date))
-
-
-def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    today = known.now.date()
-    day = request.values["day"].date(today, past=True)
-    if day is None or day > today:
-        return None
-    if day == today:
-        return Answer(phrases.says["today too"].format(date=phrases.date(day)))
-    count = _between(day, today, request.values.get("p", "day"), phrases)
-    return Answer(phrases.says["since day"].format(count=count))
+        return request.reply("today too", date=date)
+    first, last = sorted((day, today))
+    count = _between(first, last, request.values.get("p", "day"), phrases)
+    one = (last - first).days == 1 and not past and "until one day" in phrases.says
+    key = "since day" if past else "until one day" if one else "until day"
+    return request.reply(key, count=count, date=date)
 
 
 def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
@@ -173,54 +155,36 @@ def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
     return phrases.listed([phrases.count(count, unit) for count, unit in parts if count])
 
 
-def _leap(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("leap")
+def _leap(request: SkillRequest) -> Answer:
     """Answer whether a year is a leap year, or which year is the next leap year."""
-    asked = "y" in request.values
-    year = meant(request.values.get("y", 1), known.now.date())
+    year = meant(request.values.get("y", 1), request.known.today)
     leap = next(one for one in range(year, year + 9) if isleap(one))
-    key = "next leap" if not asked else "leap" if leap == year else "no leap"
-    return Answer(phrases.says[key].format(year=year, leap=leap))
+    key = "next leap" if "y" not in request.values else "leap" if leap == year else "no leap"
+    return request.reply(key, year=year, leap=leap)
 
 
-def _age(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("age")
+def _age(request: SkillRequest) -> Answer | None:
     """Answer how old somebody is who was born in a year, or on a day of a year."""
-    today, born = known.now.date(), request.values.get("day")
+    today, born = request.known.today, request.values.get("day")
     if born is None:
         key, age = "age", today.year - meant(request.values["y"], today)
     elif born.year is not None and (day := born.date(today)) and day <= today:
-        key, age = (
-            "age now",
-            today.year - day.year - ((today.month, today.day) < (day.month, day.day)),
-        )
+        before = (today.month, today.day) < (day.month, day.day)
+        key, age = "age now", today.year - day.year - before
     else:
         return None
-    return Answer(phrases.says[key].format(age=age)) if 0 <= age <= OLDEST else None
+    return request.reply(key, age=age) if 0 <= age <= OLDEST else None
 
 
-def _time_until(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    then, now = request.values["time"].next(known.now), known.now
-    minutes = ceil((then.astimezone(UTC) - now.astimezone(UTC)).total_seconds() / 60)
-    return Answer(phrases.says["until time"].format(span=phrases.span(60 * minutes)))
+@ANSWERS.register("time_until")
+def _time_until(request: SkillRequest) -> Answer:
+    now = request.known.now
+    minutes = ceil(until(request.values["time"].next(now), now) / 60)
+    return request.reply("until time", span=request.phrases.span(60 * minutes))
 
 
-ANSWERS: Mapping[str, Any] = {
-    "time": _time,
-    "time_in": _time_in,
-    "time_later": _time_then,
-    "time_ago": _time_then,
-    "time_plus": _time_sum,
-    "time_minus": _time_sum,
-    "time_between": _time_between,
-    "time_difference": _difference,
-    "leap": _leap,
-    "age": _age,
-    "day": _day,
-    "day_after": _beside,
-    "day_before": _beside,
-    "month": _calendar,
-    "year": _calendar,
-    "week": _calendar,
-    "days_until": _days_until,
-    "days_since": _days_since,
-    "time_until": _time_until,
-}
+def until(at: datetime, now: datetime) -> int:
+    """Return the seconds from `now` until `at`, rounded up."""
+    return ceil((at.astimezone(UTC) - now.astimezone(UTC)).total_seconds())

@@ -5,11 +5,13 @@ Times of the day, days and amounts of units depend on no language.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from voiceloop.skills.phrases import Phrases
 
 NOON = 12 * 60
 DAY = 24 * 60
@@ -19,14 +21,6 @@ MORNING = range(4, 12)
 pm."""
 AWAKE = range(6, 24)
 """Hours of the day at which a reminder is meant if the user says neither am nor pm."""
-
-
-@dataclass(frozen=True, slots=True)
-class SkillRequest:
-    """A request: its kind, and the values of its slots."""
-
-    kind: str
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +51,22 @@ class Clock:
         """Return the first moment after `now` at this time of the day. If the half of the day is
         unknown, return the earlier of the two possible moments; one of the `hours` is
         preferred."""
-        time = self.within(hours)
-        halves = {time.minutes} if time.sure else {time.minutes, (time.minutes + NOON) % DAY}
-        return min(_after(now, one) for one in halves)
+        return min(self.within(hours)._moments(now, now))
 
     def near(self, at: datetime, now: datetime) -> datetime:
         """Return the moment at this time of the day that is nearest to `at`, and after `now`."""
+        return min(self._moments(at, now), key=lambda one: abs(one - at))
+
+    def _moments(self, day: date, now: datetime) -> list[datetime]:
+        """Return the moments at this time on the days around `day` that are after `now`."""
         step = timedelta(hours=24 if self.sure else 12)
-        moments = [self.on(at, now) + n * step for n in range(-2, 4)]
-        return min((one for one in moments if one > now), key=lambda one: abs(one - at))
+        moments = [self.on(day, now) + n * step for n in range(-2, 4)]
+        return [one for one in moments if one > now]
 
     def on(self, day: date, now: datetime) -> datetime:
         """Return this time on the given day, in the time zone of `now`."""
-        return now.replace(
-            year=day.year, month=day.month, day=day.day, second=0, microsecond=0,
-            hour=self.minutes // 60, minute=self.minutes % 60,
-        )  # fmt: skip
-
-
-def _after(now: datetime, minutes: int) -> datetime:
-    moment = now.replace(hour=minutes // 60, minute=minutes % 60, second=0, microsecond=0)
-    return moment if moment > now else moment + timedelta(days=1)
+        said = time(self.minutes // 60, self.minutes % 60, fold=now.fold)
+        return datetime.combine(day, said, now.tzinfo)
 
 
 Feast = Literal["easter", "thanksgiving"]
@@ -184,10 +173,15 @@ class Amount:
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
 """Smallest and largest gain in decibels, relative to the configured voice."""
-GAIN_STEP = 6.0
 SPEEDS = (0.6, 1.8)
 """Smallest and largest speed, as a factor of the configured pace."""
-SPEED_STEP = 1.2
+STEPS = {
+    "louder": (6.0, 1.0),
+    "softer": (-6.0, 1.0),
+    "slower": (0.0, 1 / 1.2),
+    "faster": (0.0, 1.2),
+}
+"""Decibels that each change of the voice adds to the gain, and the factor of its speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,21 +252,17 @@ class VoiceAdjustment:
         """Return the adjustment after `change`. `louder` and `softer` change the gain by one step,
         `slower` and `faster` the speed, within `GAINS` and `SPEEDS`. `normal` gives the configured
         voice."""
-        match change:
-            case "louder":
-                return replace(self, gain_db=min(self.gain_db + GAIN_STEP, GAINS[1]))
-            case "softer":
-                return replace(self, gain_db=max(self.gain_db - GAIN_STEP, GAINS[0]))
-            case "slower":
-                return replace(self, speed=max(self.speed / SPEED_STEP, SPEEDS[0]))
-            case "faster":
-                return replace(self, speed=min(self.speed * SPEED_STEP, SPEEDS[1]))
-            case _:
-                return VoiceAdjustment()
+        if change == "normal":
+            return VoiceAdjustment()
+        gain_db, speed = STEPS[change]
+        return VoiceAdjustment(
+            min(max(self.gain_db + gain_db, GAINS[0]), GAINS[1]),
+            min(max(self.speed * speed, SPEEDS[0]), SPEEDS[1]),
+        )
 
     def at(self, percent: int) -> VoiceAdjustment:
         """Return the adjustment with the gain at `percent` of the way through `GAINS`."""
-        return replace(self, gain_db=GAINS[0] + (GAINS[1] - GAINS[0]) * percent / 100)
+        return VoiceAdjustment(GAINS[0] + (GAINS[1] - GAINS[0]) * percent / 100, self.speed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +310,11 @@ class SkillContext:
     """Seed of whatever is left to chance, such as a coin. It differs between turns, but not between
     the attempts to answer one turn."""
 
+    @property
+    def today(self) -> date:
+        """The current date of the user."""
+        return self.now.date()
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -350,3 +345,41 @@ class Answer:
     aside: bool = False
     """True if the request is about the conversation itself. Then it does not become part of
     `SkillContext.asked`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRequest:
+    """A request with everything on which its answer depends."""
+
+    kind: str
+    values: Mapping[str, Any]
+    """Values of its slots."""
+    phrases: Phrases
+    """Phrases of the language in which it was made."""
+    known: SkillContext
+
+    def reply(self, key: str, **facts: object) -> Answer:
+        """Return an answer that only says the text `key` of the phrases."""
+        return Answer(self.phrases.say(key, **facts))
+
+    def aside(self, key: str, **facts: object) -> Answer:
+        """Return an answer about the conversation itself that says the text `key`."""
+        return Answer(self.phrases.say(key, **facts), aside=True)
+
+
+AnswerTo = Callable[[SkillRequest], Answer | None]
+"""A function that answers a request. It returns None if the language model has to answer."""
+F = TypeVar("F", bound=AnswerTo)
+
+
+class Answers(dict[str, AnswerTo]):
+    """Functions that answer requests, by the kind of the request."""
+
+    def register(self, *kinds: str) -> Callable[[F], F]:
+        """Return a decorator for a function that answers requests of these kinds."""
+
+        def add(answer: F) -> F:
+            self.update(dict.fromkeys(kinds, answer))
+            return answer
+
+        return add

@@ -107,19 +107,28 @@ class Phrases:
 
     # ---- how values are put into words
 
+    def say(self, key: str, **facts: object) -> str:
+        """Return the text `key` of an answer with `facts` filled in, and with a capital."""
+        said = self.says[key].format(**facts)
+        return said[:1].upper() + said[1:]
+
     def stem(self, ordinal: str) -> str:
         """Return `ordinal` in the form that `numbers.ordinal` gives: `dritten` -> dritte."""
         return re.sub(*self.stems, ordinal)
 
     def number(self, value: Fraction, places: int = MOST_PLACES) -> str:
         """Write `value` exactly if it needs at most `places` decimals. Otherwise write it rounded,
-        after the word for "about"."""
-        exact, written = written_number(value, places)
-        whole, _, rest = written.partition(".")
-        sign, whole = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
-        groups = f"{int(whole):,}".replace(",", self.numbers.group)
-        text = f"{groups}{self.numbers.decimal}{rest}" if rest else groups
-        text = f"{self.says['minus']} {text}" if sign else text
+        after the word for "about". A value near zero is rounded to more than `FEW_PLACES`."""
+        exact = round(value, places) == value
+        if not exact:
+            places = FEW_PLACES
+            while abs(value) < Fraction(1, 10 ** (places - 2)) and places < 12:
+                places += 1
+        digits = f"{abs(round(value * 10**places)):0{places + 1}}"
+        whole, rest = digits[:-places], digits[-places:].rstrip("0")
+        text = f"{int(whole):,}".replace(",", self.numbers.group)
+        text = f"{text}{self.numbers.decimal}{rest}" if rest else text
+        text = f"{self.says['minus']} {text}" if value < 0 and text != "0" else text
         return text if exact else f"{self.says['about']} {text}"
 
     def time(self, moment: datetime, *, half: bool = True) -> str:
@@ -154,14 +163,10 @@ class Phrases:
 
     def span(self, seconds: int) -> str:
         """Return a duration in words: hours, minutes and seconds."""
-        whole = (
-            ("hour", seconds // 3600),
-            ("minute", seconds // 60 % 60),
-            ("second", seconds % 60),
-        )
-        return self.listed(
-            [self.count(n, unit) for unit, n in whole if n] or [self.count(0, "second")]
-        )
+        numbers = (seconds // 3600, seconds // 60 % 60, seconds % 60)
+        units = zip(numbers, ("hour", "minute", "second"), strict=True)
+        parts = [self.count(number, unit) for number, unit in units if number]
+        return self.listed(parts or [self.count(0, "second")])
 
     def count(self, number: int, unit: str) -> str:
         """Return a number with its unit or period."""
@@ -174,16 +179,14 @@ class Phrases:
 
     def interval(self, seconds: int) -> str:
         """Return the words for a repetition after each `seconds`."""
-        unit = {60: "minute", 3600: "hour", 86_400: "day"}.get(seconds)
-        return self.says["every span" if unit is None else f"every {unit}"].format(
-            span=self.span(seconds)
-        )
+        unit = {60: "minute", 3600: "hour", 86_400: "day"}.get(seconds, "span")
+        return self.says[f"every {unit}"].format(span=self.span(seconds))
 
     def part(self, below: int) -> str:
         """Return the words for 1/`below`, such as `a third`."""
-        return (
-            self.says["half"] if below == 2 else f"{self.says['a']} {self.parts[below].split()[0]}"
-        )
+        if below == 2:
+            return self.says["half"]
+        return f"{self.says['a']} {self.parts[below].split()[0]}"
 
     def unit(self, unit: str, *, one: bool) -> str:
         """Return the name of a unit or period, in the singular if `one` is true."""
@@ -197,19 +200,6 @@ class Phrases:
         return f"{', '.join(parts[:-1])} {self.says['and']} {parts[-1]}"
 
 
-def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Return whether `value` needs at most `places` decimals, and `value` in digits with a decimal
-    point. A value that needs more decimals is rounded."""
-    exact = round(value, places) == value
-    if not exact:
-        places = FEW_PLACES
-        while abs(value) < Fraction(1, 10 ** (places - 2)) and places < 12:
-            places += 1
-    digits = f"{abs(round(value * 10**places)):0{places + 1}}"
-    written = f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
-    return exact, f"-{written}" if value < 0 and written != "0" else written
-
-
 @dataclass(frozen=True, slots=True)
 class Templates:
     """The templates of requests in one language."""
@@ -218,13 +208,13 @@ class Templates:
     """Template of words that people say before a request."""
     tails: str
     """Template of words that people say after a request."""
-    more: str
+    more: frozenset[str]
     """Words that mark an amount that is added to another, such as `more`."""
-    less: str
+    less: frozenset[str]
     """Words that mark an amount that is taken away from another, such as `earlier`."""
-    names: str
+    names: tuple[str, ...]
     """Beginnings of words that name a timer, an alarm or a reminder."""
-    doubts: str
+    doubts: frozenset[str]
     """Words beside a request by which it may be withdrawn, quoted or conditional."""
     hours: Mapping[str, str]
     """Templates of the parts of the day, by the hour that is meant if none is said."""
@@ -253,7 +243,9 @@ def phrases_of(code: str) -> Phrases:
 @cache
 def templates(code: str) -> Templates:
     """Return the templates of requests in an installed language."""
-    return msgspec.convert(table(code, "requests"), Templates)
+    found = table(code, "requests")
+    words = {name: found[name].split() for name in ("more", "less", "names", "doubts")}
+    return msgspec.convert({**found, **words}, Templates)
 
 
 CONTINENTS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
@@ -261,7 +253,13 @@ CONTINENTS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "I
 
 def cities(code: str) -> Mapping[str, str]:
     """Return the time zones of cities and countries by their names in English and in the language
-    `code`, e.g. `Japan`: `Asia/Tokyo`."""
-    zones = sorted(key for key in available_timezones() if key.partition("/")[0] in CONTINENTS)
-    found = {key.rpartition("/")[2].replace("_", " "): key for key in zones}
-    return {**found, **phrases_of("en").cities, **phrases_of(code).cities}
+    `code`, e.g. `Japan`: `Asia/Tokyo`. Those of zones that this machine does not know are left
+    out."""
+    zones = available_timezones()
+    found = {
+        zone.rpartition("/")[2].replace("_", " "): zone
+        for zone in sorted(zones)
+        if zone.partition("/")[0] in CONTINENTS
+    }
+    named = {**phrases_of("en").cities, **phrases_of(code).cities}
+    return {**found, **{name: zone for name, zone in named.items() if zone in zones}}

@@ -1,4 +1,6 @@
-"""Sums in words, computed as fractions: `half of 9 plus 3` is 7.5. Their grammar is:
+"""Sums in words, computed as fractions, and the conversion of units: `half of 9 plus 3` is 7.5.
+
+The grammar of sums is:
 
 sum     = product (+ product | - product)…
 product = power (* power | / power | % power | of power)…
@@ -8,25 +10,96 @@ factor  = number | - factor | root factor | twice factor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+import tomllib
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.resources import files
+from itertools import product
 from math import isqrt
 from typing import NamedTuple
 
-from voiceloop.skills.phrases import Phrases
-from voiceloop.skills.template import Kind, Template, whole
+from voiceloop.skills.known import Amount, Answer, Answers, SkillRequest
+from voiceloop.skills.phrases import FEW_PLACES, MOST_PLACES, Phrases
+from voiceloop.skills.template import Kind, Template, Words, whole
 from voiceloop.skills.words import plain
 
+ANSWERS = Answers()
 MOST_BITS = 4096
 """Maximum number of bits in the numerator and in the denominator of a power."""
 ROOT_PLACES = 30
 """Decimals of a root that is not exact."""
-_BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
-"""Precedence of the signs between two numbers; signs with a higher one are computed first."""
-_BEFORE = {"-", "neg", "sqrt", "cbrt", "sq", "2*", "3*"}
-_BEHIND = {"^2": 2, "^3": 3}
+HUGE = 10**15
+"""A number of this absolute value or more is said with a power of ten."""
 PERCENT = "pct"
+
+
+# ---- units
+
+
+class Unit(NamedTuple):
+    """The quantity that a unit measures, and the unit's size."""
+
+    measures: str
+    worth: Fraction
+    """Size of the unit, relative to the basic unit of the quantity, e.g. 1000 for a kilometer,
+    because the basic unit is the meter."""
+    zero: Fraction = Fraction(0)
+    """Number that is added to an amount before it is multiplied by `worth`, e.g. 273.15 for degrees
+    Celsius; 0 for most units."""
+
+
+_TABLE = tomllib.loads((files("voiceloop.skills") / "units.toml").read_text(encoding="utf-8"))
+UNITS = {
+    name: Unit(measures, *(Fraction(number) for number in numbers.split()))
+    for measures, units in _TABLE.items()
+    for name, numbers in units.items()
+}
+
+
+class Converted(NamedTuple):
+    """The amounts that were given, as pairs of number and unit, and their total: `number` of
+    `unit`."""
+
+    given: Sequence[tuple[Fraction, str]]
+    number: Fraction
+    unit: str
+
+
+def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
+    """Return the total of `amounts` in the first of `targets` that measures the same quantity and
+    is not the unit of one of the amounts. Return None if no target does."""
+    for target in targets:
+        for units in product(*(one.units for one in amounts)):
+            alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)
+            if alike and target not in units:
+                given = [(one.number, unit) for one, unit in zip(amounts, units, strict=True)]
+                worth = ((n + UNITS[unit].zero) * UNITS[unit].worth for n, unit in given)
+                total = sum(worth, Fraction(0))
+                number = total / UNITS[target].worth - UNITS[target].zero
+                return Converted(given, number, target)
+    return None
+
+
+@ANSWERS.register("convert")
+def _convert(request: SkillRequest) -> Answer | None:
+    values, phrases = request.values, request.phrases
+    found = converted(values.get("amount") or [Amount(Fraction(1), values["v"])], values["u"])
+    if found is None:
+        return None
+
+    def written(number: Fraction, unit: str, places: int) -> str:
+        return f"{phrases.number(number, places)} {phrases.unit(unit, one=number == 1)}"
+
+    one = len(found.given) == 1 and found.given[0][0] == 1
+    given = [written(*amount, MOST_PLACES) for amount in found.given]
+    facts = {"amount": phrases.listed(given), "is": phrases.says["is" if one else "are"]}
+    return request.reply("converted", value=written(found.number, found.unit, FEW_PLACES), **facts)
+
+
+# ---- sums
 
 
 class NotASum(Exception):
@@ -51,25 +124,56 @@ class _Token(NamedTuple):
     """Name of the number's currency; empty for a number without one."""
 
 
+@ANSWERS.register("sum")
+def _sum(request: SkillRequest) -> Answer:
+    values, phrases = request.values, request.phrases
+    if (found := values.get("sum")) is None:  # as in `two and two`
+        plus = phrases.operators["+"].partition("|")[0]
+        said = f"{phrases.number(values['a'])} {plus} {phrases.number(values['b'])}"
+        found = Sum(said, values["a"] + values["b"])
+    if found.value is None:
+        return request.reply("by zero")
+    return request.reply("sum", sum=found.said, value=_written(found.value, phrases))
+
+
+def _written(value: Fraction, phrases: Phrases) -> str:
+    """Return a number in digits, a huge one with a power of ten."""
+    if abs(value) < HUGE:
+        return phrases.number(value)
+    power = len(str(abs(round(value)))) - 1
+    mantissa = round(value / 10**power, FEW_PLACES)
+    if abs(mantissa) >= 10:  # it was rounded up to ten
+        power, mantissa = power + 1, mantissa / 10
+    said = phrases.says["huge"].format(value=phrases.number(mantissa, FEW_PLACES), power=power)
+    return said if mantissa * 10**power == value else f"{phrases.says['about']} {said}"
+
+
 def reader(
     phrases: Phrases,
     compile: Callable[[str], Template],
-    number: Callable[[tuple[str, ...]], Fraction | None],
+    number: Callable[[Words], Fraction | None],
 ) -> Kind:
     """Return the kind of slot for sums in the language of `phrases`. `compile` compiles a template.
     `number` returns the number that words mean, or None."""
     lexer = _Lexer(phrases, number)
     others = {sign: compile(text) for sign, text in phrases.sums.items()}
 
-    def read(words: tuple[str, ...]) -> Sum | None:
-        tokens = lexer.tokens(words) or _put_otherwise(words, others, lexer)
+    def put_otherwise(words: Words) -> list[_Token]:
+        """Read a sum whose sign is not between its numbers: `add 3 and 4` -> 3 plus 4."""
+        for sign, template in others.items():
+            if (values := whole(template, words)) is not None:
+                return [lexer.number(values["a"]), lexer.sign(sign), lexer.number(values["b"])]
+        return []
+
+    def read(words: Words) -> Sum | None:
+        tokens = lexer.tokens(words) or put_otherwise(words)
         signs = [token.sign for token in tokens if token.sign]
         if not signs or (signs == [tokens[0].sign] and signs[0] in ("-", "neg")):
             return None  # a number alone, even a negative one, is no sum
         if len({token.money for token in tokens if token.money}) > 1:
             return None
         try:
-            value = _Parser(tokens).whole()
+            value = _total(tokens)
         except ZeroDivisionError:
             value = None
         except NotASum:
@@ -79,36 +183,19 @@ def reader(
     return read
 
 
-def _put_otherwise(
-    words: tuple[str, ...], others: dict[str, Template], lexer: _Lexer
-) -> list[_Token]:
-    """Read a sum whose sign is not between its numbers: `add 3 and 4` -> 3 plus 4."""
-    for sign, template in others.items():
-        if (values := whole(template, words)) is not None:
-            first, second = (lexer.number(values[name]) for name in "ab")
-            return [first, lexer.sign(sign), second]
-    return []
-
-
 class _Lexer:
     """A lexer for the signs and numbers of a language."""
 
-    def __init__(
-        self, phrases: Phrases, number: Callable[[tuple[str, ...]], Fraction | None]
-    ) -> None:
-        self._phrases = phrases
-        self._number = number
+    def __init__(self, phrases: Phrases, number: Callable[[Words], Fraction | None]) -> None:
+        self._phrases, self._number = phrases, number
         self._signs = {
-            tuple(plain(word) for word in name.split()): sign
+            tuple(map(plain, name.split())): sign
             for sign, names in phrases.operators.items()
             for name in names.split("|")
         }
         self._parts = {
-            tuple(plain(word) for word in name.replace("_", " ").split()): (
-                number,
-                name.replace("_", " "),
-            )
-            for number, names in phrases.parts.items()
+            tuple(map(plain, name.split("_"))): (below, name.replace("_", " "))
+            for below, names in phrases.parts.items()
             for name in names.split()
         }
         self._of = phrases.of.split("|")
@@ -123,132 +210,89 @@ class _Lexer:
         """Return the token of a sign, worded as in answers."""
         return _Token(self._phrases.operators[sign].partition("|")[0], sign)
 
-    def tokens(self, words: tuple[str, ...]) -> list[_Token]:
+    def tokens(self, words: Words) -> list[_Token]:
         """Return the tokens of all words; an empty list if a word does not belong to a sum."""
         found, at = list[_Token](), 0
         while at < len(words):
-            token, at = self._next(words, at, found)
-            if token is None:
+            if (number := self._number(words[at : at + 1])) is not None:
+                found.append(self.number(number))
+                at += 1
+                if at < len(words) and (money := words[at]) in self._phrases.money:
+                    found[-1] = found[-1]._replace(said=f"{found[-1].said} {money}", money=money)
+                    at += 1
+                continue
+            name = self._name(words[at : at + self._longest])
+            end = at + len(name)
+            if name in self._parts:
+                if words[end : end + 1] not in [(of,) for of in self._of]:
+                    return []
+                found.append(self._part(name, found))
+                found.append(_Token(self._of[0], "of"))
+                end += 1
+            elif name in self._signs:
+                found.append(self.sign(self._signs[name]))
+            elif words[at] in self._of and [token.sign for token in found[-2:]] == ["/", ""]:
+                found.append(_Token(words[at], "of"))  # 3/4 of
+                end = at + 1
+            elif at + 1 < len(words) and words[at] in self._phrases.noise:
+                end = at + 1
+            else:
                 return []
-            if token.said:
-                found.append(token)
+            at = end
         return found
 
-    def _next(
-        self, words: tuple[str, ...], at: int, found: list[_Token]
-    ) -> tuple[_Token | None, int]:
-        number = self._number(words[at : at + 1])
-        if number is not None:
-            token, money = self.number(number), "".join(words[at + 1 : at + 2])
-            if money not in self._phrases.money:
-                return token, at + 1
-            return token._replace(said=f"{token.said} {money}", money=money), at + 2
-        for length in range(min(self._longest, len(words) - at), 0, -1):
-            key, end = words[at : at + length], at + length
-            if key in self._parts:
-                return self._part(key, end, words, found)
-            if key in self._signs:
-                return self.sign(self._signs[key]), end
-        if words[at] in self._of and [token.sign for token in found[-2:]] == ["/", ""]:
-            return _Token(words[at], "of"), at + 1  # 3/4 of
-        follows = at + 1 < len(words) and words[at] in self._phrases.noise
-        return (_Token(""), at + 1) if follows else (None, at)
+    def _name(self, words: Words) -> Words:
+        """Return the longest name of a sign or a part with which `words` begin; () for none."""
+        names = (words[:length] for length in range(len(words), 0, -1))
+        return next((name for name in names if name in self._parts or name in self._signs), ())
 
-    def _part(
-        self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
-    ) -> tuple[_Token | None, int]:
-        """Read a part such as `3 quarters of` or `half of`, whose name `key` ends at index `end`.
-        Append its value to `found`, in place of the number before the name, if there is one. Return
-        the token of the sign `of`, and the next index. If no word for `of` follows, return None and
-        `end`."""
-        below, name = self._parts[key]
-        if end >= len(words) or words[end] not in self._of:
-            return None, end
-        above = found.pop() if found and found[-1].number is not None else None
-        number = (above.number if above and above.number else Fraction(1)) / below
-        found.append(
-            _Token(f"{above.said} {name}" if above else self._phrases.part(below), number=number)
-        )
-        return _Token(self._of[0], "of"), end + 1
+    def _part(self, name: Words, found: list[_Token]) -> _Token:
+        """Return the token of a part, such as `half` or `3 quarters`. The number before the name is
+        removed from `found`."""
+        below, said = self._parts[name]
+        if not found or found[-1].number is None:
+            return _Token(self._phrases.part(below), number=Fraction(1, below))
+        above = found.pop()
+        return _Token(f"{above.said} {said}", number=Fraction(above.number or 1) / below)
 
 
-class _Parser:
-    """A parser that computes the value of tokens, from left to right."""
+def _total(tokens: Iterable[_Token]) -> Fraction:
+    """Return the value of all tokens. Raises NotASum and ZeroDivisionError."""
+    rest = deque(tokens)
+    value = _expression(rest, 1)
+    if rest:
+        raise NotASum
+    return value
 
-    def __init__(self, tokens: Sequence[_Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
 
-    def whole(self) -> Fraction:
-        """Return the value of all tokens. Raises NotASum and ZeroDivisionError."""
-        value = self._expression(1)
-        if self._at < len(self._tokens):
-            raise NotASum
-        return value
-
-    @property
-    def _sign(self) -> str:
-        return self._tokens[self._at].sign if self._at < len(self._tokens) else ""
-
-    def _expression(self, least: int) -> Fraction:
-        """Compute the value of the next tokens. Stop at a sign whose precedence is lower than
-        `least`."""
-        left = self._factor()
-        while (sign := self._sign) and (_BINARY.get(sign, 0) >= least or sign in _BEHIND):
-            self._at += 1
-            if sign in _BEHIND:
-                left = power(left, Fraction(_BEHIND[sign]))
-                continue
-            right = self._expression(_BINARY[sign] + (sign != "^"))
-            if self._sign == PERCENT:  # 50 + 10 % is 50 plus 10 % of 50
-                self._at += 1
-                right *= (left if sign in "+-" else 1) / Fraction(100)
-            left = _binary(sign, left, right)
-        return left
-
-    def _factor(self) -> Fraction:
-        if self._at >= len(self._tokens):
-            raise NotASum
-        token = self._tokens[self._at]
-        self._at += 1
-        if token.number is not None:
-            return token.number
-        if token.sign not in _BEFORE:
+def _expression(tokens: deque[_Token], least: int) -> Fraction:
+    """Take tokens from the left, and return their value. Stop at a sign whose precedence is lower
+    than `least`."""
+    if not tokens:
+        raise NotASum
+    first = tokens.popleft()
+    left = first.number
+    if left is None:
+        if first.sign not in _BEFORE:
             raise NotASum
         # A sign before a factor, such as a root, applies to the factor and its powers.
-        return _before(token.sign, self._expression(_BINARY["^"]))
-
-
-def _binary(sign: str, left: Fraction, right: Fraction) -> Fraction:
-    match sign:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*" | "of":
-            return left * right
-        case "/":
-            return left / right
-        case "%":
-            return left * right / 100
-        case "%off":
-            return right - left * right / 100
-        case _:
-            return power(left, right)
-
-
-def _before(sign: str, value: Fraction) -> Fraction:
-    match sign:
-        case "-" | "neg":
-            return -value
-        case "sqrt":
-            return root(value, 2)
-        case "cbrt":
-            return root(value, 3)
-        case "sq":
-            return power(value, Fraction(2))
-        case _:
-            return int(sign[0]) * value
+        left = _BEFORE[first.sign](_expression(tokens, _BINARY["^"][0]))
+    while tokens:
+        sign = tokens[0].sign
+        if sign in _BEHIND:
+            tokens.popleft()
+            left = power(left, _BEHIND[sign])
+            continue
+        precedence, compute = _BINARY.get(sign, (0, operator.add))
+        if precedence < least:
+            break
+        tokens.popleft()
+        right = _expression(tokens, precedence + (sign != "^"))
+        if tokens and tokens[0].sign == PERCENT:  # 50 + 10 % is 50 plus 10 % of 50
+            tokens.popleft()
+            right *= (left if sign in "+-" else 1) / Fraction(100)
+        left = compute(left, right)
+    return left
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -283,3 +327,27 @@ def _whole_root(value: int, degree: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if middle**degree <= value else (low, middle - 1)
     return low
+
+
+_BINARY: Mapping[str, tuple[int, Callable[[Fraction, Fraction], Fraction]]] = {
+    "+": (1, operator.add),
+    "-": (1, operator.sub),
+    "*": (2, operator.mul),
+    "of": (2, operator.mul),
+    "/": (2, lambda left, right: left / right),
+    "%": (2, lambda left, right: left * right / 100),
+    "%off": (2, lambda left, right: right - left * right / 100),
+    "^": (3, power),
+}
+"""Signs between two numbers. Each has its precedence, because signs with a higher one are computed
+first, and its function."""
+_BEFORE: Mapping[str, Callable[[Fraction], Fraction]] = {
+    "-": operator.neg,
+    "neg": operator.neg,
+    "sqrt": lambda value: root(value, 2),
+    "cbrt": lambda value: root(value, 3),
+    "sq": lambda value: power(value, Fraction(2)),
+    "2*": lambda value: 2 * value,
+    "3*": lambda value: 3 * value,
+}
+_BEHIND = {"^2": Fraction(2), "^3": Fraction(3)}

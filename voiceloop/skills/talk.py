@@ -7,152 +7,178 @@ model answers. The seed of the context decides what is left to chance.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
 
-from voiceloop.skills.known import Answer, Fact, SkillContext, SkillRequest
-from voiceloop.skills.phrases import Phrases, templates
+from voiceloop.skills.known import Answer, Answers, Fact, SkillRequest
+from voiceloop.skills.phrases import templates
 from voiceloop.skills.words import plain, spelled
 
-ENDS = ".!?…"
+ANSWERS = Answers()
 MOST_STEPS = 9
 """Maximum number of steps by which the voice changes at once."""
+MOST_FACTS = 50
+"""Maximum number of facts of a conversation."""
+MOST_TOLD = 5
+"""Maximum number of facts in an answer. If more are known, only the newest are said."""
+MOST_TOOLS = 5
+"""Maximum number of tools that an answer names."""
+MOST_DICE = 10
 _FURTHEST = {"louder": "loudest", "softer": "softest", "slower": "slowest", "faster": "fastest"}
 
 
-def _recall(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+# ---- what was said
+
+
+@ANSWERS.register("recall", "recall_first")
+def _recall(request: SkillRequest) -> Answer:
     """Repeat what the user asked last, or first."""
-    if not known.asked:
-        return Answer(phrases.says["asked nothing"], aside=True)
-    said = known.asked[0 if request.kind == "recall_first" else -1].strip()
-    key = "asked" if said.endswith("?") else "said"
-    return Answer(phrases.says[key].format(said=_ended(said)), aside=True)
+    asked = request.known.asked
+    if not asked:
+        return request.aside("asked nothing")
+    said = asked[0 if request.kind == "recall_first" else -1].strip()
+    return request.aside("asked" if said.endswith("?") else "said", said=_ended(said))
 
 
 def _ended(text: str) -> str:
-    return text if text.endswith(tuple(ENDS)) else f"{text}."
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def _repeat(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    return Answer(known.heard or phrases.says["nothing said"], aside=True)
+@ANSWERS.register("repeat")
+def _repeat(request: SkillRequest) -> Answer:
+    heard = request.known.heard
+    return Answer(heard, aside=True) if heard else request.aside("nothing said")
 
 
-def _repeat_changed(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("repeat_slower", "repeat_louder")
+def _repeat_changed(request: SkillRequest) -> Answer:
     """Repeat the last reply slower, or louder."""
-    change = _change(replace(request, kind=request.kind.removeprefix("repeat_")), known, phrases)
+    change = _change(replace(request, kind=request.kind.removeprefix("repeat_")))
     if change.voice is None:  # it goes no further, and the answer says so
-        return replace(change, text=f"{change.text} {known.heard}".strip())
-    return replace(_repeat(request, known, phrases), voice=change.voice)
+        return replace(change, text=f"{change.text} {request.known.heard}".strip())
+    return replace(_repeat(request), voice=change.voice)
 
 
-def _spell(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("spell")
+def _spell(request: SkillRequest) -> Answer | None:
     """Say the letters of a word."""
     word = request.values["word"]
     letters = (letter if letter == "ß" else letter.upper() for letter in word)
     return Answer(f"{', '.join(letters)}.") if word.isalpha() else None
 
 
-def _stop(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("stop")
+def _stop(request: SkillRequest) -> Answer:
     return Answer("", aside=True)
 
 
-def _courtesy(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Answer thanks, or a goodbye."""
-    return Answer(phrases.says[request.kind], ends=request.kind != "thanks", aside=True)
+@ANSWERS.register("thanks", "here", "mute", "whisper", "other_voice", "other_language")
+def _told(request: SkillRequest) -> Answer:
+    """Answer thanks, questions about the assistant, and wishes about its voice that it cannot
+    fulfil."""
+    return request.aside(request.kind)
 
 
-def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("done", "goodbye", "night", "sleep")
+def _end(request: SkillRequest) -> Answer:
+    """Answer a goodbye."""
+    return replace(request.aside(request.kind), ends=True)
+
+
+# ---- how replies sound
+
+
+@ANSWERS.register("louder", "softer", "slower", "faster", "normal")
+def _change(request: SkillRequest) -> Answer:
     """Make this reply and later ones louder, softer, slower, faster, or normal again."""
-    change = request.kind
-    if change in ("slower", "faster") and not known.paced:
-        return Answer(phrases.says["one pace"], aside=True)
-    voice = known.voice
+    change, voice = request.kind, request.known.voice
+    if change in ("slower", "faster") and not request.known.paced:
+        return request.aside("one pace")
     for _ in range(min(request.values.get("n", 1), MOST_STEPS)):
         voice = voice.changed(change)
-    if voice == known.voice and change in _FURTHEST:
-        return Answer(phrases.says[_FURTHEST[change]], aside=True)
-    return Answer(phrases.says[change], voice=voice, aside=True)
+    if voice == request.known.voice and change in _FURTHEST:
+        return request.aside(_FURTHEST[change])
+    return replace(request.aside(change), voice=voice)
 
 
-def _volume(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("volume", "loudest", "softest")
+def _volume(request: SkillRequest) -> Answer | None:
     """Set the volume to a percentage of its range, to a level from 0 to 10, or to the middle."""
     percent: int = request.values.get("percent", 10 * request.values.get("n", 5))
     percent = {"loudest": 100, "softest": 0}.get(request.kind, percent)
-    said = phrases.says[request.kind].format(percent=percent)
-    return Answer(said, voice=known.voice.at(percent), aside=True) if percent <= 100 else None
+    said = request.aside(request.kind, percent=percent)
+    return replace(said, voice=request.known.voice.at(percent)) if percent <= 100 else None
 
 
-def _told(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Answer questions about the assistant, and wishes about its voice that it cannot fulfil."""
-    return Answer(phrases.says[request.kind], ends=request.kind == "sleep", aside=True)
+# ---- facts
 
 
-MOST_FACTS = 50
-"""Maximum number of facts of a conversation."""
-MOST_TOLD = 5
-"""Maximum number of facts in an answer. If more are known, only the newest are said."""
-
-
-def _remember(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("remember")
+def _remember(request: SkillRequest) -> Answer:
     """Remember a fact in the user's words. If a fact with the same words is known, confirm it and
     add nothing. If `MOST_FACTS` are known, refuse."""
-    text = request.values["fact"].strip()
-    key = "remembered" if known.keeps else "remembered for now"
-    if any(_same(fact.text, text) for fact in known.facts):
-        return Answer(phrases.says[key])
+    known = request.known
+    found = request.reply("remembered" if known.keeps else "remembered for now")
+    if _like(request.values["fact"], known.facts):
+        return found
     if len(known.facts) >= MOST_FACTS:
-        return Answer(phrases.says["too many facts"].format(count=MOST_FACTS))
-    return Answer(phrases.says[key], remembers=text)
+        return request.reply("too many facts", count=MOST_FACTS)
+    return replace(found, remembers=request.values["fact"].strip())
 
 
-def _facts(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("facts")
+def _facts(request: SkillRequest) -> Answer:
     """Say the newest facts."""
-    if not known.facts:
-        return Answer(phrases.says["no facts"], aside=True)
-    told = [_sentence(fact.text) for fact in known.facts[-MOST_TOLD:]]
-    key = "facts" if len(told) == len(known.facts) else "newest facts"
-    count = len(known.facts)
-    return Answer(phrases.says[key].format(count=count, list=" ".join(told)), aside=True)
+    facts = request.known.facts
+    if not facts:
+        return request.aside("no facts")
+    texts = [fact.text for fact in facts[-MOST_TOLD:]]
+    told = " ".join(_ended(text[:1].upper() + text[1:]) for text in texts)
+    key = "facts" if len(texts) == len(facts) else "newest facts"
+    return request.aside(key, count=len(facts), list=told)
 
 
-def _forget_last(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("forget_last")
+def _forget_last(request: SkillRequest) -> Answer:
     """Answer "forget that". If a fact was kept in the previous turn, forget it. Otherwise the user
     wants to drop the subject, so say nothing."""
+    known = request.known
     found = [fact for fact in known.facts if fact.number == known.just_kept]
-    return _forgotten(found, phrases) if found else Answer("", aside=True)
+    return _forgotten(request, found) if found else Answer("", aside=True)
 
 
-def _forget_fact(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("forget_fact")
+def _forget_fact(request: SkillRequest) -> Answer | None:
     """Forget the fact that the user names. If there are no facts, return None, because the request
     means something else."""
-    if not known.facts:
+    if not request.known.facts:
         return None
-    text = request.values["fact"].strip()
-    found = [fact for fact in known.facts if _same(fact.text, text)]
-    return _forgotten(found, phrases) if found else Answer(phrases.says["no such fact"], aside=True)
+    found = _like(request.values["fact"], request.known.facts)
+    return _forgotten(request, found) if found else request.aside("no such fact")
 
 
-def _forget_all(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    return (
-        _forgotten(list(known.facts), phrases) if known.facts else _facts(request, known, phrases)
-    )
+@ANSWERS.register("forget_all")
+def _forget_all(request: SkillRequest) -> Answer:
+    facts = request.known.facts
+    return _forgotten(request, facts) if facts else request.aside("no facts")
 
 
-def _forgotten(facts: list[Fact], phrases: Phrases) -> Answer:
+def _forgotten(request: SkillRequest, facts: Iterable[Fact]) -> Answer:
     struck = frozenset(fact.number for fact in facts)
-    return Answer(phrases.says["forgotten"], strikes=struck, aside=True)
+    return replace(request.aside("forgotten"), strikes=struck)
 
 
-def _same(one: str, other: str) -> bool:
-    return [word.text for word in spelled(one)] == [word.text for word in spelled(other)]
+def _like(text: str, facts: Iterable[Fact]) -> list[Fact]:
+    """Return the facts with the same words as `text`."""
+
+    def words(text: str) -> list[str]:
+        return [word.text for word in spelled(text)]
+
+    return [fact for fact in facts if words(fact.text) == words(text)]
 
 
-def _sentence(text: str) -> str:
-    """Return a fact as a sentence: with a capital, and a mark at its end."""
-    return _ended(text[:1].upper() + text[1:])
-
+# ---- what the assistant is and can do
 
 LACKS: Mapping[str, str] = {"web": "internet", "sight": "camera", "calls": "phone"}
 """What a system prompt says that the assistant does not have, by the kind of the wish."""
@@ -161,16 +187,20 @@ CONTROLS: Mapping[str, str] = {
     "home": "control no lights or other devices",
 }
 """What a system prompt says that the assistant does not do, by the kind of the wish."""
-MOST_TOOLS = 5
-"""Maximum number of tools that an answer names."""
 
 
-def cannot(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+def cannot(request: SkillRequest) -> Answer:
     """Say that a wish cannot be fulfilled, and what can be done in its place."""
-    return Answer(phrases.says[request.kind])
+    return request.reply(request.kind)
 
 
-def serve(tools: Sequence[str], kind: str, code: str) -> bool:
+def left_to_model(request: SkillRequest) -> bool:
+    """Return whether the language model answers a wish, because it or a tool may fulfil it."""
+    known = request.known
+    return known.acts or _serve(known.tools, request.kind, request.phrases.code)
+
+
+def _serve(tools: Sequence[str], kind: str, code: str) -> bool:
     """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text."""
     stems = f"{templates('en').tools[kind]} {templates(code).tools[kind]}".split()
     text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", " ".join(tools))
@@ -182,7 +212,7 @@ def limits(tools: Sequence[str]) -> str:
     """Return the sentences of the system prompt that say what the assistant cannot do. `tools` are
     those that the language model may call, each as `name: description`."""
     lacks, controls = (
-        [what for kind, what in kinds.items() if not serve(tools, kind, "en")]
+        [what for kind, what in kinds.items() if not _serve(tools, kind, "en")]
         for kinds in (LACKS, CONTROLS)
     )
     said = f"You have no {_either(lacks)}." if lacks else ""
@@ -198,70 +228,51 @@ def _either(things: Sequence[str]) -> str:
     return f"{', '.join(things[:-1])} or {things[-1]}" if things[1:] else things[0]
 
 
-def _abilities(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("abilities")
+def _abilities(request: SkillRequest) -> Answer | None:
     """Say what the rules can do, and the names of tools."""
+    known, phrases = request.known, request.phrases
     if known.acts:
         return None
     names = [tool.partition(":")[0].replace("_", " ").strip() for tool in known.tools[:MOST_TOOLS]]
-    more = phrases.says["tools"].format(list=phrases.listed(names)) if names else ""
-    return Answer(f"{phrases.says['abilities']} {more}".strip(), aside=True)
+    more = f" {phrases.say('tools', list=phrases.listed(names))}" if names else ""
+    return Answer(f"{phrases.say('abilities')}{more}", aside=True)
 
 
-def _self(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("who", "name")
+def _self(request: SkillRequest) -> Answer | None:
     """Say who the assistant is, unless the user's system prompt says that."""
-    return None if known.persona else Answer(phrases.says[request.kind], aside=True)
+    return None if request.known.persona else request.aside(request.kind)
 
 
-def _keeping(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("keeping")
+def _keeping(request: SkillRequest) -> Answer:
     """Say how long facts are remembered, and how to have one remembered."""
-    return Answer(phrases.says["keeping" if known.keeps else "keeping for now"], aside=True)
+    return request.aside("keeping" if request.known.keeps else "keeping for now")
 
 
-MOST_DICE = 10
+# ---- chance
 
 
-def _coin(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    return Answer(phrases.says[Random(known.seed).choice(("heads", "tails"))])
+@ANSWERS.register("coin")
+def _coin(request: SkillRequest) -> Answer:
+    return request.reply(Random(request.known.seed).choice(("heads", "tails")))
 
 
-def _dice(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("dice")
+def _dice(request: SkillRequest) -> Answer | None:
     """Roll dice. One die with six sides is rolled unless the user says something else."""
     count, sides = request.values.get("n", 1), request.values.get("sides", 6)
     if not 1 <= count <= MOST_DICE or sides < 2:
         return None
-    chance = Random(known.seed)
+    chance = Random(request.known.seed)
     found = [chance.randint(1, sides) for _ in range(count)]
-    numbers = phrases.listed([str(number) for number in found])
-    key = "die" if count == 1 else "dice"
-    return Answer(phrases.says[key].format(numbers=numbers, total=sum(found)))
+    numbers = request.phrases.listed([str(number) for number in found])
+    return request.reply("die" if count == 1 else "dice", numbers=numbers, total=sum(found))
 
 
-def _pick(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+@ANSWERS.register("pick")
+def _pick(request: SkillRequest) -> Answer:
     """Pick a number between two others, which count too."""
     low, high = sorted((request.values.get("a", 1), request.values.get("b", 10)))
-    return Answer(phrases.says["pick"].format(number=Random(known.seed).randint(low, high)))
-
-
-ANSWERS: Mapping[str, Any] = {
-    "recall": _recall,
-    "recall_first": _recall,
-    "repeat": _repeat,
-    "stop": _stop,
-    **dict.fromkeys(("thanks", "done", "goodbye", "night"), _courtesy),
-    **dict.fromkeys(("louder", "softer", "slower", "faster", "normal"), _change),
-    **dict.fromkeys(("repeat_slower", "repeat_louder"), _repeat_changed),
-    **dict.fromkeys(("volume", "loudest", "softest"), _volume),
-    **dict.fromkeys(("here", "mute", "whisper", "other_voice", "other_language", "sleep"), _told),
-    "spell": _spell,
-    "remember": _remember,
-    "facts": _facts,
-    "forget_last": _forget_last,
-    "forget_fact": _forget_fact,
-    "forget_all": _forget_all,
-    "abilities": _abilities,
-    **dict.fromkeys(("who", "name"), _self),
-    "keeping": _keeping,
-    "coin": _coin,
-    "dice": _dice,
-    "pick": _pick,
-}
+    return request.reply("pick", number=Random(request.known.seed).randint(low, high))

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from functools import lru_cache, reduce
+from typing import NamedTuple, TypeVar
 
 from voiceloop.skills.words import plain
 
+Words = tuple[str, ...]
 Values = Mapping[str, object]
 """Meanings of slots, by the slots' names."""
-Kind = Callable[[tuple[str, ...]], object]
+Kind = Callable[[Words], object]
 """A kind of slot: a function that takes words and returns their meaning, or None if they have no
 meaning of this kind."""
+Ends = Iterator[tuple[int, Values]]
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
@@ -46,155 +47,126 @@ class WordSpan(NamedTuple):
     end: int
 
 
-class Template(Protocol):
+class Template(NamedTuple):
     """A pattern of words."""
 
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        """Yield each index at which a match that begins at `at` may end, with `values` and the
-        values of the slots in the match."""
-        ...
+    ends: Callable[[Words, int, Values], Ends]
+    """Yields each index at which a match that begins at an index of the words may end, with the
+    given values and those of the slots in the match."""
+    firsts: frozenset[str] | None
+    """Words with which a match may begin, and "" if a match may have no words. None if it may begin
+    with any word."""
+
+
+ByFirstWord = Callable[[str], Sequence[tuple[T, Template]]]
 
 
 @lru_cache(maxsize=4096)
-def meaning(kind: Kind, words: tuple[str, ...]) -> object:
+def meaning(kind: Kind, words: Words) -> object:
     """Return `kind(words)` from a cache, because many templates try the same slots."""
     return kind(words)
 
 
-@dataclass(frozen=True, slots=True)
-class _WordPattern:
-    text: str
-
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        if at < len(words) and words[at] == self.text:
+def _word(text: str) -> Template:
+    def ends(words: Words, at: int, values: Values) -> Ends:
+        if at < len(words) and words[at] == text:
             yield at + 1, values
 
+    return Template(ends, frozenset((text,)))
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+
+def _start() -> Template:
+    def ends(words: Words, at: int, values: Values) -> Ends:
         if at == 0:
             yield at, values
 
+    return Template(ends, frozenset(("",)))
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    name: str
-    kind: Kind
 
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+def _slot(name: str, kind: Kind) -> Template:
+    def ends(words: Words, at: int, values: Values) -> Ends:
         # The longest first: otherwise "at 6 in the evening" is understood as "at 6".
         for end in range(min(len(words), at + LONGEST_SLOT), at, -1):
-            value = meaning(self.kind, words[at:end])
+            value = meaning(kind, words[at:end])
             if value is not None:
-                yield end, {**values, self.name: value}
+                yield end, {**values, name: value}
+
+    return Template(ends, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _PositionSlot:
-    """A slot whose value is the position of its words."""
+def _place(name: str, kind: Kind) -> Template:
+    """Return a slot whose value is the position of its words."""
 
-    name: str
-    kind: Kind
-
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+    def ends(words: Words, at: int, values: Values) -> Ends:
         for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
-            if meaning(self.kind, words[at:end]):
-                yield end, {**values, self.name: WordSpan(at, end)}
+            if meaning(kind, words[at:end]):
+                yield end, {**values, name: WordSpan(at, end)}
+
+    return Template(ends, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sequence:
-    parts: Sequence[Template]
-
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        return self._rest(0, words, at, values)
-
-    def _rest(
-        self, part: int, words: tuple[str, ...], at: int, values: Values
-    ) -> Iterator[tuple[int, Values]]:
-        if part == len(self.parts):
-            yield at, values
-            return
-        for end, known in self.parts[part].ends(words, at, values):
-            yield from self._rest(part + 1, words, end, known)
+def _nothing(words: Words, at: int, values: Values) -> Ends:
+    yield at, values
 
 
-class ByFirstWord(Generic[T]):
-    """Things in order, each with a template. The key of a thing is any word with which a match of
-    its template may begin."""
-
-    def __init__(self, things: Sequence[tuple[T, Template]]) -> None:
-        pairs = [(thing, _first_words(template)) for thing, template in things]
-        every = frozenset[str]().union(*(firsts or () for _, firsts in pairs))
-        self.firsts = every if all(firsts for _, firsts in pairs) else None
-        """First words of all templates together, as `_first_words` returns them."""
-        self._by_word = {
-            word: [thing for thing, firsts in pairs if not firsts or "" in firsts or word in firsts]
-            for word in every | {""}
-        }
-
-    def __getitem__(self, word: str) -> Sequence[T]:
-        return self._by_word.get(word) or self._by_word[""]
+EMPTY = Template(_nothing, frozenset(("",)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Either:
-    choices: Sequence[Template]
-    by_first: ByFirstWord[Template] = field(init=False)
+def _then(rest: Template, first: Template) -> Template:
+    """Return the template that matches `first`, and then `rest`."""
 
-    def __post_init__(self) -> None:
-        pairs = [(choice, choice) for choice in self.choices]
-        object.__setattr__(self, "by_first", ByFirstWord(pairs))
+    def ends(words: Words, at: int, values: Values) -> Ends:
+        for end, known in first.ends(words, at, values):
+            yield from rest.ends(words, end, known)
 
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+    firsts = first.firsts
+    if firsts is not None and "" in firsts:
+        firsts = None if rest.firsts is None else firsts - {""} | rest.firsts
+    return Template(ends, firsts)
+
+
+def _sequence(parts: Sequence[Template]) -> Template:
+    return reduce(_then, reversed(parts), EMPTY)
+
+
+def by_first_word(pairs: Sequence[tuple[T, Template]]) -> ByFirstWord[T]:
+    """Return a function that returns, for a word, those of `pairs` whose template may match words
+    that begin with it, in order."""
+    every = frozenset[str]().union(*(template.firsts or () for _, template in pairs))
+    by_word = {
+        word: [one for one in pairs if not one[1].firsts or one[1].firsts & {"", word}]
+        for word in every | {""}
+    }
+    return lambda word: by_word.get(word, by_word[""])
+
+
+def _either(choices: Sequence[Template]) -> Template:
+    beginning = by_first_word([("", choice) for choice in choices])
+
+    def ends(words: Words, at: int, values: Values) -> Ends:
         plain_ends = set[int]()
-        for choice in self.by_first[words[at] if at < len(words) else ""]:
+        for _, choice in beginning(words[at] if at < len(words) else ""):
             for end, known in choice.ends(words, at, values):
                 # Yield one match without slots for each end: otherwise their number would multiply.
                 if known is not values or end not in plain_ends:
                     plain_ends.add(end)
                     yield end, known
 
+    firsts = [choice.firsts for choice in choices if choice.firsts]
+    return Template(ends, frozenset[str]().union(*firsts) if len(firsts) == len(choices) else None)
 
-@dataclass(frozen=True, slots=True)
-class _Repeated:
-    inner: Template
 
-    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+def _repeated(inner: Template) -> Template:
+    def ends(words: Words, at: int, values: Values) -> Ends:
         reached, found = set[int](), [(at, values)]
         for place, known in found:  # the list grows meanwhile
-            for end, more in self.inner.ends(words, place, known):
+            for end, more in inner.ends(words, place, known):
                 if end not in reached:
                     reached.add(end)
                     found.append((end, more))
                     yield end, more
 
-
-def _first_words(template: Template) -> frozenset[str] | None:
-    """Return the words with which a match of `template` may begin, and "" if a match may have no
-    words. Return None if it may begin with any word."""
-    match template:
-        case _WordPattern():
-            return frozenset((template.text,))
-        case _Start():
-            return frozenset(("",))
-        case _Repeated():
-            return _first_words(template.inner)
-        case _Either():
-            return template.by_first.firsts
-        case _Sequence():
-            words = frozenset(("",))
-            for part in template.parts:
-                begins = _first_words(part)
-                if begins is None:
-                    return None
-                words = words - {""} | begins
-                if "" not in begins:
-                    break
-            return words
-        case _:
-            return None
+    return Template(ends, inner.firsts)
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
@@ -202,43 +174,43 @@ def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]
     slots by name."""
     pieces = [piece[1] for piece in _PIECE.finditer(text)]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
-    template, end = _choices(pieces, 0, named, kinds)
-    assert end == len(pieces), f"brackets do not match: {text}"
-    return template
+    assert all(pieces.count(one) == pieces.count(other) for one, other in ("()", "[]")), text
+
+    def part(piece: str) -> Template:
+        if piece.startswith("<"):
+            return named[piece[1:-1]]
+        if piece.startswith("{"):
+            name, _, kind = piece[1:-1].partition(":")
+            kind = kind or name
+            return (_place if kind in PLACES else _slot)(name, kinds[kind])
+        return _start() if piece == "^" else _word(plain(piece))
+
+    return _choices(iter(pieces), part)
 
 
-def _choices(
-    pieces: Sequence[str], at: int, named: Mapping[str, Template], kinds: Mapping[str, Kind]
-) -> tuple[Template, int]:
+def _choices(pieces: Iterator[str], part: Callable[[str], Template]) -> Template:
+    """Compile the next pieces up to a closing bracket, each by `part` if it is no sign."""
     choices, parts = list[Template](), list[Template]()
-    while at < len(pieces) and pieces[at] not in ")]":
-        match piece := pieces[at]:
+    for piece in pieces:
+        match piece:
+            case ")" | "]":
+                break
             case "|":
-                choices.append(_Sequence(parts))
+                choices.append(_sequence(parts))
                 parts = []
-            case "(" | "[":
-                inner, at = _choices(pieces, at + 1, named, kinds)
-                parts.append(inner if piece == "(" else _Either((inner, _Sequence(()))))
+            case "(":
+                parts.append(_choices(pieces, part))
+            case "[":
+                parts.append(_either((_choices(pieces, part), EMPTY)))
             case "+":
-                parts[-1] = _Repeated(parts[-1])
+                parts.append(_repeated(parts.pop()))
             case _:
-                parts.append(_part(piece, named, kinds))
-        at += 1
-    last = _Sequence(parts)
-    return (_Either((*choices, last)) if choices else last), at
+                parts.append(part(piece))
+    last = _sequence(parts)
+    return _either((*choices, last)) if choices else last
 
 
-def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
-    if piece.startswith("<"):
-        return named[piece[1:-1]]
-    if piece.startswith("{"):
-        name, _, kind = piece[1:-1].partition(":")
-        chosen = kind or name
-        return (_PositionSlot if chosen in PLACES else _Slot)(name, kinds[chosen])
-    return _Start() if piece == "^" else _WordPattern(plain(piece))
-
-
-def whole(template: Template, words: tuple[str, ...]) -> Values | None:
+def whole(template: Template, words: Words) -> Values | None:
     """Return the values of the slots if the template matches all `words`, otherwise None."""
     for end, values in template.ends(words, 0, NOTHING):
         if end == len(words):

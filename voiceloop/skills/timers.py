@@ -1,18 +1,18 @@
-"""Answers that set timers, alarms and reminders. `running` has those about the ones that run; other
-modules keep them and let them ring."""
+"""Answers that set timers, alarms and reminders."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from math import ceil
+from datetime import datetime, timedelta
 from typing import Any
 
+from voiceloop.skills.clock import until
 from voiceloop.skills.known import (
     AWAKE,
     MORNING,
     Answer,
+    Answers,
     Clock,
     Day,
     Pending,
@@ -23,6 +23,7 @@ from voiceloop.skills.known import (
 )
 from voiceloop.skills.phrases import Phrases
 
+ANSWERS = Answers()
 LONGEST_S = 86_400
 """Maximum duration of a timer, in seconds."""
 FURTHEST_S = 7 * 86_400
@@ -37,46 +38,41 @@ CLOSES_S = 4 * 3600
 """From this number of seconds on, the user is reminded that only an open conversation rings."""
 
 
-def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("timer")
+def _timer(request: SkillRequest) -> Answer:
     """Set one timer, or two."""
-    values, name = request.values, request.values.get("name", "")
+    values, now = request.values, request.known.now
     if "time" in values:
-        spans = [until(values["time"].next(known.now), known.now)]
+        spans = [until(values["time"].next(now), now)]
     else:
-        spans = [_span(values, key) for key in ("duration", "second") if _has(values, key)]
+        # A number without a unit counts minutes.
+        slots = {"duration": 1, "duration_n": 60, "second": 1, "second_n": 60}
+        spans = [int(unit * values[slot]) for slot, unit in slots.items() if slot in values]
     if max(spans) > LONGEST_S:
-        return Answer(phrases.says["too long"], about=())
-    return _set(known, phrases, [new_timer(known, phrases, span, name) for span in spans])
+        return Answer(request.phrases.say("too long"), about=())
+    name = values.get("name", "")
+    timers = [new_timer(now, span, name, request.phrases) for span in spans]
+    return _set(request, timers)
 
 
-def _has(values: Mapping[str, Any], key: str) -> bool:
-    return key in values or f"{key}_n" in values
-
-
-def _span(values: Mapping[str, Any], key: str) -> int:
-    """Return the seconds of a slot. A number without a unit, whose slot has `_n` at the end of its
-    name, counts minutes."""
-    return int(values[key] if key in values else 60 * values[f"{key}_n"])
-
-
-def new_timer(known: SkillContext, phrases: Phrases, seconds: int, name: str) -> Timer:
-    """Return a timer that starts now and ends after `seconds`. Its number is 0 until it is
+def new_timer(now: datetime, seconds: int, name: str, phrases: Phrases) -> Timer:
+    """Return a timer that starts at `now` and ends after `seconds`. Its number is 0 until it is
     started."""
-    span, named = phrases.span(seconds), "named " if name else ""
-    rings = phrases.says[f"{named}timer over"].format(span=span, name=name)
-    return Timer(0, "timer", known.now + timedelta(seconds=seconds), seconds, name, rings)
+    timer = Timer(0, "timer", now + timedelta(seconds=seconds), seconds, name)
+    return replace(timer, rings=rings(timer, phrases))
 
 
-def _another(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("timer_more")
+def _another(request: SkillRequest) -> Answer | None:
     """Set another timer or alarm, right after a reply about one."""
+    known, timed = request.known, "time" in request.values
     subject = current(known)
     if subject is None or known.since_timers:
         return None
-    if subject.what == "timer" and "time" not in request.values:
-        return _timer(request, known, phrases)
-    if subject.what == "alarm" and "time" in request.values:
-        at = beside(subject, request.values, known.now)
-        return at and _set(known, phrases, [_at(known, phrases, "alarm", at, request.values)])
+    if subject.what == "timer" and not timed:
+        return _timer(request)
+    if subject.what == "alarm" and timed:
+        return _set_at(request, "alarm", beside(subject, request.values, known.now))
     return None
 
 
@@ -91,55 +87,45 @@ def beside(timer: Timer, values: Mapping[str, Any], now: datetime) -> datetime |
     return moment({"q": half, **values, "time": time}, now)
 
 
-def _ask_how_long(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    pending = Pending("timer", request.values)
-    return Answer(phrases.says["timer for how long"], pending=pending, about=())
+@ANSWERS.register("timer_asks", "alarm_asks", "wake_asks", "reminder_asks")
+def _ask(request: SkillRequest) -> Answer:
+    """Ask for how long, or when."""
+    kind = request.kind.removesuffix("_asks")
+    text = request.phrases.say("timer for how long" if kind == "timer" else "when")
+    return Answer(text, pending=Pending(kind, request.values), about=())
 
 
-def _ask_when(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    pending = Pending(request.kind.removesuffix("_asks"), request.values)
-    return Answer(phrases.says["when"], pending=pending, about=())
-
-
-def _alarm(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("alarm", "wake")
+def _alarm(request: SkillRequest) -> Answer | None:
     hours = MORNING if request.kind == "wake" else range(24)
-    at = moment(request.values, known.now, hours)
-    return at and _set(known, phrases, [_at(known, phrases, "alarm", at, request.values)])
+    return _set_at(request, "alarm", moment(request.values, request.known.now, hours))
 
 
-def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+@ANSWERS.register("reminder", "reminder_at", "reminder_every")
+def _reminder(request: SkillRequest) -> Answer | None:
     """Set a reminder that is due after a duration, at a time, or again and again."""
-    name = _swapped(request.values["name"], phrases)
-    values: dict[str, Any] = {**request.values, "name": name}
+    values, now, phrases = request.values, request.known.now, request.phrases
+    # The assistant repeats the words: `my mother` -> your mother.
+    name = " ".join(phrases.swaps.get(word.lower(), word) for word in values["name"].split())
     every = values.get("every", 0)
     if seconds := values.get("duration", every):
         if seconds > FURTHEST_S or 0 < every < OFTEN_S:
             return None
-        over = phrases.says["reminder over"].format(name=name)
-        due = known.now + timedelta(seconds=seconds)
-        timer = Timer(0, "reminder", due, seconds, name, over, every_s=every)
-        return _set(known, phrases, [timer], in_span=True)
-    if "time" not in values:
-        if values.get("day") == Day(offset=0):
-            return None
-        values["time"] = UNTIMED
-    at = moment(values, known.now, AWAKE)
-    return at and _set(known, phrases, [_at(known, phrases, "reminder", at, values)])
-
-
-def _at(
-    known: SkillContext, phrases: Phrases, what: What, at: datetime, values: Mapping[str, Any]
-) -> Timer:
-    """Return an alarm or a reminder that is due at the moment `at`."""
-    timer = Timer(0, what, at, until(at, known.now), values.get("name", ""))
-    timer = replace(timer, days=values.get("days", ()))
-    return replace(timer, rings=rings(timer, phrases))
+        due = now + timedelta(seconds=seconds)
+        timer = Timer(0, "reminder", due, seconds, name, every_s=every)
+        timer = replace(timer, rings=rings(timer, phrases))
+        return _set(request, [timer], in_span=True)
+    if "time" not in values and values.get("day") == Day(offset=0):
+        return None
+    values = {"time": UNTIMED, **values, "name": name}
+    return _set_at(replace(request, values=values), "reminder", moment(values, now, AWAKE))
 
 
 def rings(timer: Timer, phrases: Phrases) -> str:
-    """Return what is said when an alarm or a reminder is due."""
-    key = f"{timer.what} over"
-    return phrases.says[key].format(it_is=phrases.it_is(timer.due), name=timer.name)
+    """Return what is said when a timer, an alarm or a reminder is over."""
+    key = "named timer over" if timer.what == "timer" and timer.name else f"{timer.what} over"
+    it_is, span = phrases.it_is(timer.due), phrases.span(timer.seconds)
+    return phrases.say(key, it_is=it_is, span=span, name=timer.name)
 
 
 def moment(
@@ -178,54 +164,44 @@ def after_ring(timer: Timer) -> Timer | None:
     return None
 
 
-def until(at: datetime, now: datetime) -> int:
-    """Return the seconds from `now` until `at`, rounded up."""
-    return ceil((at.astimezone(UTC) - now.astimezone(UTC)).total_seconds())
+def _set_at(request: SkillRequest, what: What, at: datetime | None) -> Answer | None:
+    """Set an alarm or a reminder that is due at the moment `at`."""
+    if at is None:
+        return None
+    seconds, values = until(at, request.known.now), request.values
+    timer = Timer(0, what, at, seconds, values.get("name", ""), days=values.get("days", ()))
+    return _set(request, [replace(timer, rings=rings(timer, request.phrases))])
 
 
-def _set(
-    known: SkillContext, phrases: Phrases, timers: Sequence[Timer], *, in_span: bool = False
-) -> Answer:
-    if len(known.timers) + len(timers) > MOST:
-        return Answer(phrases.says["too many"].format(count=MOST), about=())
-    text = " ".join(confirmed(timer, known, phrases, in_span=in_span) for timer in timers)
+def _set(request: SkillRequest, timers: Sequence[Timer], *, in_span: bool = False) -> Answer:
+    if len(request.known.timers) + len(timers) > MOST:
+        return Answer(request.phrases.say("too many", count=MOST), about=())
+    text = " ".join(confirmed(timer, request, in_span=in_span) for timer in timers)
     return Answer(text, sets=timers, about=())
 
 
-def confirmed(timer: Timer, known: SkillContext, phrases: Phrases, *, in_span: bool = False) -> str:
+def confirmed(timer: Timer, request: SkillRequest, *, in_span: bool = False) -> str:
     """Return the sentence that confirms what was set: with `in_span` by the time from now,
     otherwise an alarm or a reminder by its time of the day. It says so if the timer may be lost
     with the conversation before it rings."""
-    says, span, name = phrases.says, phrases.span(timer.seconds), timer.name
+    phrases, known = request.phrases, request.known
+    span, weekday = phrases.span(timer.seconds), phrases.weekday(timer.due.weekday())
+    days = (timer.due.date() - known.today).days
     if timer.every_s:
-        text = says["reminder set every"].format(span=phrases.interval(timer.every_s), name=name)
+        key, span = "reminder set every", phrases.interval(timer.every_s)
     elif timer.days:
-        days = phrases.weekly(timer.days)
         key = "alarm set every" if timer.what == "alarm" else "reminder set every day"
-        text = says[key].format(time=phrases.time(timer.due), days=days, name=name)
     elif timer.what == "timer":
-        key = "named timer set" if name else "timer set"
-        text = says[key].format(span=span, name=name)
+        key = "named timer set" if timer.name else "timer set"
     elif timer.what == "reminder" and in_span:
-        text = says["reminder set"].format(span=span, name=name)
+        key = "reminder set"
     else:
         key = "alarm set" if timer.what == "alarm" else "reminder set at"
-        text = _on(timer.due, key, known.now, phrases)
+        key += "" if days == 0 else " tomorrow" if days == 1 else " on"
+    repeated, time = phrases.weekly(timer.days) if timer.days else "", phrases.time(timer.due)
+    text = phrases.say(key, span=span, name=timer.name, time=time, days=repeated, weekday=weekday)
     lost = not known.keeps and until(timer.due, known.now) >= CLOSES_S
-    return f"{text} {says['keep open']}" if lost else text
-
-
-def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
-    """Return the words that confirm a time, with the day unless it is today."""
-    days = (at.date() - now.date()).days
-    key = key if days == 0 else f"{key} tomorrow" if days == 1 else f"{key} on"
-    weekday = phrases.weekday(at.weekday())
-    return phrases.says[key].format(time=phrases.time(at), weekday=weekday)
-
-
-def _swapped(text: str, phrases: Phrases) -> str:
-    """Return `text` as the assistant repeats it: `my mother` -> your mother."""
-    return " ".join(phrases.swaps.get(word.lower(), word) for word in text.split())
+    return f"{text} {phrases.says['keep open']}" if lost else text
 
 
 def current(known: SkillContext) -> Timer | None:
@@ -233,18 +209,3 @@ def current(known: SkillContext) -> Timer | None:
     none."""
     found = [one for one in known.timers if one.number == known.subject]
     return (found or [*known.timers])[0] if found or len(known.timers) == 1 else None
-
-
-ANSWERS: Mapping[str, Any] = {
-    "timer": _timer,
-    "timer_more": _another,
-    "timer_asks": _ask_how_long,
-    "alarm": _alarm,
-    "alarm_asks": _ask_when,
-    "wake": _alarm,
-    "wake_asks": _ask_when,
-    "reminder": _reminder,
-    "reminder_at": _reminder,
-    "reminder_every": _reminder,
-    "reminder_asks": _ask_when,
-}

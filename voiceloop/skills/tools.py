@@ -8,8 +8,12 @@ read their results.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from voiceloop.languages import installed
 from voiceloop.skills.answer import reply_to, understand
@@ -18,34 +22,10 @@ from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.timers import LONGEST_S, MOST, new_timer
 from voiceloop.types import Tool
 
-UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
-
-
-def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """Make a tool. `given` has the names and JSON types of its arguments. `required` has the names
-    of the arguments that a call must have, separated by spaces."""
-    properties = {key: {"type": kind} for key, kind in given.items()}
-    parameters = {"type": "object", "properties": properties, "required": required.split()}
-    return Tool(tool, description, parameters)
-
-
-TOOLS = (
-    _tool("get_time", "The time and the date now."),
-    _tool(
-        "set_timer",
-        "Ring after hours, minutes and seconds, together.",
-        **{"hours": "integer", "minutes": "integer", "seconds": "integer", "name": "string"},
-    ),
-    _tool("cancel_timer", "Cancel the timer of that name, or all.", **{"name": "string"}),
-    _tool("calculate", "Compute, such as '15% of 80'.", "expression", expression="string"),
-    _tool(
-        "convert",
-        "Convert units, such as 5 from 'miles' to 'kilometers'.",
-        "amount from to",
-        **{"amount": "number", "from": "string", "to": "string"},
-    ),
-)
+_TABLE = tomllib.loads((files("voiceloop.skills") / "tools.toml").read_text(encoding="utf-8"))
+TOOLS = msgspec.convert(_TABLE["tools"], tuple[Tool, ...])
 """The tools that are offered to the language model."""
+UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
@@ -53,7 +33,8 @@ def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, co
     is JSON for the model."""
     match name:
         case "get_time":
-            return _result(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
+            time = f"{known.now:%I:%M %p}".lstrip("0")
+            return _result(time=time, day=f"{known.now:%A}", date=f"{known.now:%B} {known.now.day}")
         case "set_timer":
             return _set_timer(arguments, known, code)
         case "cancel_timer":
@@ -71,14 +52,6 @@ def _result(**facts: object) -> Answer:
     return Answer(json.dumps(facts))
 
 
-def _clock(known: SkillContext) -> str:
-    return known.now.strftime("%I:%M %p").lstrip("0")
-
-
-def _date(known: SkillContext) -> str:
-    return f"{known.now:%B} {known.now.day}"
-
-
 def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
     given: dict[str, Any] = dict(arguments)
     name = given.pop("name", "")
@@ -91,7 +64,8 @@ def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) 
     if seconds > LONGEST_S:
         return _result(error="a timer takes 24 hours at most")
     said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
-    sets = new_timer(known, phrases_of(code if code in installed() else "en"), seconds, name)
+    phrases = phrases_of(code if code in installed() else "en")
+    sets = new_timer(known.now, seconds, name, phrases)
     return Answer(json.dumps({"timer": said}), sets=[sets], about=())
 
 
@@ -104,6 +78,6 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
 def _answer_by_rule(text: str, kind: str, known: SkillContext) -> Answer:
     """Return the answer of the rules to the English request `text`. Return an error if `text` is no
     request of the kind `kind`."""
-    request = next(understand(text, "en"), None)
-    found = reply_to(request, "en", known) if request and request.kind == kind else None
+    request = next(understand(text, "en", known), None)
+    found = reply_to(request) if request and request.kind == kind else None
     return _result(result=found.text) if found else _result(error="that cannot be computed")

@@ -19,11 +19,11 @@ from voiceloop.languages import installed
 from voiceloop.llm.text.messages import SPOKEN, told
 from voiceloop.settings.config import Config
 from voiceloop.skills.answer import answer
-from voiceloop.skills.clock import zone
+from voiceloop.skills.clock import until, zone
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.talk import limits
-from voiceloop.skills.timers import after_ring, until
+from voiceloop.skills.timers import after_ring
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
