@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from voiceloop.asr.turns import SpeechStarted
 from voiceloop.dialogue.state import Announcement, Options, Returned
@@ -15,8 +16,7 @@ Verdict = Literal["run", "ask", "later", "declined", "too long"]
 the user did not agree; it is too long to ask about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Struct, frozen=True):
     """Begin the work of a turn."""
 
     turn: int
@@ -25,22 +25,19 @@ class Begin:
     """Where the speech to recognise begins; None if nobody speaks in the turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndTurn:
+class EndTurn(Struct, frozen=True):
     """End the turn that is being heard, because the present silence is long enough. Report its
     `TurnEnded`, with the words known so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSound:
+class JudgeSound(Struct, frozen=True):
     """Have the turn model judge whether a turn is over. The silence began at sample `since`."""
 
     turn: int
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadWords:
+class ReadWords(Struct, frozen=True):
     """Have the language model read the user's words, and report the probability that the turn ends
     after them."""
 
@@ -50,8 +47,7 @@ class ReadWords:
     """Options of the reply that will follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOpening:
+class ReadOpening(Struct, frozen=True):
     """Have the language model read the history before the next turn, while nobody speaks."""
 
     number: int
@@ -61,13 +57,11 @@ class ReadOpening:
     not been replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveOpening:
+class LeaveOpening(Struct, frozen=True):
     """Stop reading the history before the next turn, because it has been replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteHistory:
+class RewriteHistory(Struct, frozen=True):
     """Replace the language model's history, before it reads anything of a turn."""
 
     turn: int
@@ -75,8 +69,7 @@ class RewriteHistory:
     """Number of the new history."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartReply:
+class StartReply(Struct, frozen=True):
     """Begin a reply behind the gate: nothing of it leaves before `Commit`."""
 
     turn: int
@@ -91,8 +84,7 @@ class StartReply:
     """Text to say instead of a reply from the model; None if the model replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallTool:
+class CallTool(Struct, frozen=True):
     """Run a tool, either one of voiceloop's or one of the user's."""
 
     turn: int
@@ -102,8 +94,7 @@ class CallTool:
     """Question to the user with which the reply ends if the verdict is `ask`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BringResult:
+class BringResult(Struct, frozen=True):
     """Give a reply the result of a tool that it called."""
 
     turn: int
@@ -111,53 +102,46 @@ class BringResult:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """Let the reply be seen and heard."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Drop the reply, because it was begun on a wrong guess."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hesitate:
+class Hesitate(Struct, frozen=True):
     """Pause thinking for `seconds` or until `Commit`, because the guess is probably wrong."""
 
     turn: int
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class PauseReply:
+class PauseReply(Struct, frozen=True):
     """Pause the reply, because the user makes a sound."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeReply:
+class ResumeReply(Struct, frozen=True):
     """Resume the reply at the sample at which it was paused, because the user's sound was no
     interruption."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Stop all work of a turn and, if `audible`, the sound that plays."""
 
     turn: int
     audible: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """Close a turn that is over: cut its history to what was heard of the reply, close its record,
     and report `Settled`."""
 
@@ -168,47 +152,41 @@ class Finish:
     the user said."""
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(Struct, frozen=True):
     """Show an event to the user or client."""
 
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDecision:
+class RecordDecision(Struct, frozen=True):
     """Record a decision in the trace of a turn, with its name and the facts on which it was based.
     It is recorded as a span from the time `since` until now."""
 
     turn: int
     name: str
     since: float
-    facts: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
+    facts: Mapping[str, float | str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """Add one to a counter of the turn's record."""
 
     turn: int
     counter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
+class Answering(Struct, frozen=True):
     """Tell a client the number of a turn. The client has begun the turn, or it has requested or
     stopped the reply to the turn."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class HoldMicrophone:
+class HoldMicrophone(Struct, frozen=True):
     """Stop the microphone from hearing while a reply may sound."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseMicrophone:
+class ReleaseMicrophone(Struct, frozen=True):
     """Let the microphone hear again."""
 
 

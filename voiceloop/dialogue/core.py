@@ -17,7 +17,9 @@ made here and carried out elsewhere. docs/architecture.md has the table of a tur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+
+from msgspec.structs import asdict
 
 from voiceloop.dialogue import actions, inputs, modelqueue, user
 from voiceloop.dialogue.actions import Action
@@ -194,8 +196,7 @@ def _cancel(state: ConversationState, number: int | None) -> None:
 
 def _conduct(state: ConversationState, request: inputs.SettingsChanged) -> None:
     """Replace the settings that `request` gives. Those that are None stay as they are."""
-    given = {field.name: getattr(request, field.name) for field in fields(request)}
-    changed = {name: value for name, value in given.items() if value is not None}
+    changed = {name: value for name, value in asdict(request).items() if value is not None}
     if request.language is not None:
         changed["language"] = language(request.language)
     state.settings = replace(state.settings, **changed)

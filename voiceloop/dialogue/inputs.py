@@ -6,7 +6,8 @@ They are plain data, so that they can be recorded, and given to the core once mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from voiceloop.asr.turns import TurnEvent
 from voiceloop.dialogue.state import NOTHING, Options, ReplyProgress, Returned, TurnWords
@@ -14,8 +15,7 @@ from voiceloop.settings.config import TurnConfig
 from voiceloop.types import ToolCall
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """The speech detector has found that the user begins, pauses, is silent, goes on or has
     finished."""
 
@@ -27,16 +27,14 @@ class Detected:
     """What the user has said, as far as it is known at that time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The microphone has given another frame, so time has passed."""
 
     end: int
     """Index in the stream of the sample after the frame's last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(Struct, frozen=True):
     """A decode has shown what the user has said so far."""
 
     turn: int
@@ -45,16 +43,14 @@ class Recognised:
     """Whether the decode was final, gave words, and is sure of the language."""
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageDetected:
+class LanguageDetected(Struct, frozen=True):
     """A decode has detected the language that the user speaks."""
 
     turn: int
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class SoundJudged:
+class SoundJudged(Struct, frozen=True):
     """The turn model's probability that a turn is over, judged by the sound before the silence that
     began at sample `since`."""
 
@@ -63,8 +59,7 @@ class SoundJudged:
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """The language model has read `text`, the user's words so far. This is reported after a
     `ReadWords`, and when the first output of a reply is there."""
 
@@ -78,8 +73,7 @@ class Read:
     """Number of exchanges before this turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpeningRead:
+class OpeningRead(Struct, frozen=True):
     """The language model has read the history before the next turn, or has stopped reading it."""
 
     rewritten: int | None = None
@@ -87,31 +81,27 @@ class OpeningRead:
     if the reading was stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """The language model has taken another history."""
 
     rewritten: int
     """Number of the new history."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sounding:
+class Sounding(Struct, frozen=True):
     """A clause of the reply begins to sound."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsCalled:
+class ToolsCalled(Struct, frozen=True):
     """The model has called tools, and waits for the results of those that voiceloop runs."""
 
     turn: int
     calls: Sequence[ToolCall]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolReturned:
+class ToolReturned(Struct, frozen=True):
     """A tool of the user's own has returned its result to the reply that called it."""
 
     turn: int
@@ -119,44 +109,38 @@ class ToolReturned:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True):
     """The reply has been said to its end, or was dropped as requested."""
 
     turn: int
     dropped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A stage has failed in a turn. Nothing of the turn runs any more."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """All work of a turn that was to be stopped has ended."""
 
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """The session runs, and every turn that was to be finished has been closed: its history is cut
     to what was heard, and its record has been shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """The user has written `text`. It becomes a new turn."""
 
     text: str
     options: Options | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BringResults:
+class BringResults(Struct, frozen=True):
     """A client has brought the results of tools that a reply called. A continuation of the reply's
     turn begins with them."""
 
@@ -164,52 +148,45 @@ class BringResults:
     options: Options | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rang:
+class Rang(Struct, frozen=True):
     """A timer is over."""
 
     text: str
     """Text that the user is to be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(Struct, frozen=True):
     """A text is to be said that is no answer. It comes from a program, or the user wants to hear
     the last reply again."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Respond:
+class Respond(Struct, frozen=True):
     """A client requests an answer to the newest turn that is over."""
 
     options: Options | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """A client ends the reply that is being thought or heard."""
 
     number: int | None = None
     """Number of the turn whose reply is ended; None to end the reply to any turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A client replaces the history. The language model takes it before it reads anything else."""
 
     rewrite: int
     """Number of the new history. A later history has a higher number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Struct, frozen=True):
     """The turn that is being heard is discarded, as if it had never begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsChanged:
+class SettingsChanged(Struct, frozen=True):
     """The settings of the conversation change. Those that are None stay as they are."""
 
     policy: TurnConfig | None = None
