@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.calibration.probability import comparable
+from voiceloop.calibration.probability import comparable, odds
 from voiceloop.calibration.requests import Kind
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
@@ -145,11 +145,9 @@ def shift_of(judged: Sequence[JudgedSilence]) -> float:
     result is 0 if later turns or first turns have no true ends."""
 
     def middle(later: bool) -> float:
-        own = [
-            one.probability for one in judged if one.kind == "end" and (one.exchanges > 0) is later
-        ]
-        probability = float(np.clip(np.median(own), 1e-6, 1 - 1e-6)) if own else math.nan
-        return math.log(probability / (1 - probability))
+        ends = [one for one in judged if one.kind == "end" and (one.exchanges > 0) is later]
+        own = [one.probability for one in ends]
+        return math.log(odds(float(np.median(own)))) if own else math.nan
 
     shift = middle(True) - middle(False)
     return 0.0 if math.isnan(shift) else shift

@@ -17,10 +17,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
+import msgspec
 
 from voiceloop.calibration.fitting import JudgedSilence, calibrate
 from voiceloop.calibration.requests import Requests, bundled_requests
@@ -83,15 +85,9 @@ def written(found: Calibrations, name: str) -> str:
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     lines = [f"# How the end of a user's turn is told with {shown}.", f"method = {METHOD}"]
     for language, calibration in found.items():
-        lines += ["", f"[{language}]"]
-        if calibration is None:
-            lines.append('judge = "words"')
-            continue
-        lines.append('judge = "probability"')
-        lines.append(f"complete_above = {calibration.complete_above!r}")
-        lines.append(f"incomplete_below = {calibration.incomplete_below!r}")
-        lines.append(f"complete_ms = {calibration.complete_ms}")
-        lines.append(f"shift = {calibration.shift!r}")
+        judge, values = ("probability", asdict(calibration)) if calibration else ("words", {})
+        lines += ["", f"[{language}]", f'judge = "{judge}"']
+        lines += [f"{field} = {value!r}" for field, value in values.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -102,9 +98,7 @@ def _shipped() -> dict[str, Any]:
 def _kept(path: Path) -> Calibrations:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        if table.pop("method") != METHOD:
-            return {}
-        return _calibrations(table)
+        return _calibrations(table) if table.pop("method") == METHOD else {}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError) as error:
@@ -115,24 +109,19 @@ def _kept(path: Path) -> Calibrations:
 def _calibrations(table: Mapping[str, Any]) -> Calibrations:
     """Return the calibrations in `table`, a file as read from TOML. Raises ValueError or KeyError
     if a calibration is not valid."""
-    return {language: _calibration(own) for language, own in table.items() if language != "family"}
+    languages = {code: own for code, own in table.items() if code != "family"}
+    given = msgspec.convert(languages, dict[str, dict[str, Any]])
+    return {code: _calibration(own) for code, own in given.items()}
 
 
-def _calibration(table: object) -> Calibration | None:
-    if not isinstance(table, dict):
-        raise ValueError("a language needs a section")
-    own = cast("dict[str, object]", table)
+def _calibration(own: Mapping[str, Any]) -> Calibration | None:
     if own["judge"] == "words":
         return None
-    above, below, shift = own["complete_above"], own["incomplete_below"], own["shift"]
-    silence = own["complete_ms"]
-    if not isinstance(above, float) or not isinstance(below, float) or not isinstance(shift, float):
-        raise ValueError("two probabilities and a shift are needed")
-    if type(silence) is not int:
-        raise ValueError("a number of milliseconds is needed")
-    if not 0 <= below <= above <= 1 or not 0 <= silence <= 1200 or not math.isfinite(shift):
+    found = msgspec.convert(own, Calibration)
+    ordered = 0 <= found.incomplete_below <= found.complete_above <= 1
+    if not ordered or not 0 <= found.complete_ms <= 1200 or not math.isfinite(found.shift):
         raise ValueError("it is out of range")
-    return Calibration(above, below, silence, shift)
+    return found
 
 
 QUIET_S = 2.0
@@ -190,10 +179,8 @@ async def _calibrate(engines: Engines, turns: TurnConfig, folder: Path) -> None:
             return  # the engine gives no probabilities
         llm.calibrations[language] = calibrate(judged, turns)
         llm.borrowed.discard(language)
-        own = {
-            code: llm.calibrations[code] for code in llm.calibrations if code not in llm.borrowed
-        }
         if llm.fingerprint:
+            own = {code: one for code, one in llm.calibrations.items() if code not in llm.borrowed}
             keep(llm.fingerprint, llm.name, own, folder)
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
