@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.wake.phrase import AMPLITUDE, MOST_LETTERS, Phrase, chime, edit_distance
+from voiceloop.wake.phrase import AMPLITUDE, MOST_LETTERS, Phrase, chime
 
 pytestmark = pytest.mark.pure
 
 OKAY = Phrase(" Okay  computer ")
-LETTERS = st.text("abcdefg", max_size=8)
 WORDS = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=6), max_size=5)
 
 
@@ -56,15 +55,6 @@ def test_the_phrase_before_any_words_is_found_whole(words: list[str]) -> None:
 def test_words_that_may_still_become_the_phrase_are_no_more_than_it(words: list[str]) -> None:
     letters = sum(map(len, words))
     assert OKAY.begins(words) == (letters < len("okaycomputer") + 2)
-
-
-@given(LETTERS, LETTERS, LETTERS)
-def test_the_edit_distance_is_a_distance(left: str, middle: str, right: str) -> None:
-    assert (edit_distance(left, right) == 0) == (left == right)
-    assert edit_distance(left, right) == edit_distance(right, left)
-    assert edit_distance(left, right) <= edit_distance(left, middle) + edit_distance(middle, right)
-    assert edit_distance(left, right) >= abs(len(left) - len(right))
-    assert edit_distance(left, left + "x") == 1
 
 
 @pytest.mark.parametrize("text", ["", "hi", "...", "hey \t!", "a" * (MOST_LETTERS + 1)])
