@@ -109,20 +109,6 @@ def test_a_model_that_knows_answers_at_once_and_cuts_nobody_off() -> None:
     assert (own.delay_ms, own.incomplete) == (CONFIG.complete_ms, 0.0)
 
 
-def test_a_model_that_is_unsure_is_given_more_silence() -> None:
-    """Some incomplete words look as complete as ends do: they are cut off at any threshold that
-    lets ends through, unless the silence is longer than most pauses."""
-    found = [
-        *spread("end", [0.9] * 40),
-        *spread("content word", [0.9] * 8 + [0.1] * 40),
-        *spread("function word", [0.0] * 40),
-    ]
-    calibration = calibrate(found, CONFIG)
-    assert calibration is not None and calibration.complete_ms > 2 * CONFIG.complete_ms
-    own = cost(found, probability_ms(found, calibration, CONFIG))
-    assert 0 < own.incomplete <= MOST_CUT_OFFS
-
-
 @pytest.mark.parametrize("end", [0.5, 0.2])
 def test_a_model_that_knows_nothing_leaves_it_to_the_words(end: float) -> None:
     """Whether it thinks all silences alike or gets them the wrong way round."""
@@ -140,13 +126,6 @@ def test_a_cut_off_is_as_likely_as_a_pause_is_long() -> None:
     found = [judged("end", 1), judged("content word", 1), judged("function word", 0)]
     made = cost(found, [100, 450, 800])
     assert (made.delay_ms, made.incomplete, made.whole) == (100, 0.25, 0)
-
-
-def test_a_cost_needs_ends_and_incomplete_words() -> None:
-    with pytest.raises(ValueError, match="both"):
-        cost([judged("end", 1)], [100])
-    with pytest.raises(ValueError, match="both"):
-        cost([judged("content word", 1), judged("whole", 1)], [100, 100])
 
 
 def odds(probability: float) -> float:

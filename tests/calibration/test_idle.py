@@ -67,13 +67,6 @@ async def test_it_finds_what_the_list_says_and_keeps_it(tmp_path: Path) -> None:
     assert recall("abc", tmp_path) == llm.calibrations
 
 
-async def test_what_is_known_is_not_found_again(tmp_path: Path) -> None:
-    llm = model()
-    llm.calibrations.update(dict.fromkeys(ASKED, Calibration(0.5, 0.1, 88)))
-    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
-    assert not llm.log and not recall("abc", tmp_path)
-
-
 async def test_what_is_borrowed_is_found_anew_and_never_kept_as_its_own(tmp_path: Path) -> None:
     llm = model()
     lent = Calibration(0.5, 0.1, 88)
@@ -112,7 +105,7 @@ def outcome(traces: list[TurnTrace]) -> list[object]:
     return [(trace.marks, trace.counters, trace.heard, trace.outcome) for trace in traces]
 
 
-@pytest.mark.parametrize("start", [0.3, 1.0, 2.5, 3.013])
+@pytest.mark.parametrize("start", [0.3, 3.013])
 async def test_no_turn_is_later_for_it(start: float, tmp_path: Path) -> None:
     """Not by a microsecond: the user speaks before it has begun, and in the midst of it."""
 
@@ -146,11 +139,8 @@ async def test_no_turn_is_later_for_it(start: float, tmp_path: Path) -> None:
     ("calibrations", "least", "most"),
     [
         ({}, 500, 620),
-        ({"en": None}, 500, 620),
         ({"de": Calibration(0.5, 0.1, 88)}, 500, 620),
         ({"en": Calibration(0.5, 0.1, 88)}, 88, 250),
-        ({"en": Calibration(0.5, 0.1, 300)}, 300, 400),
-        ({"en": Calibration(0.95, 0.1, 88)}, 500, 620),
         ({"en": Calibration(0.99, 0.95, 88)}, 1100, 1220),
     ],
 )

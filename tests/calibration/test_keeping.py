@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.calibration.idle import Calibrations, cache_folder, keep, recall, written
+from voiceloop.calibration.idle import Calibrations, keep, recall, written
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
@@ -78,8 +78,3 @@ def test_a_folder_that_cannot_be_written_to_costs_a_line(
         keep("abc", "a model", FOUND, in_the_way)
     (record,) = caplog.records
     assert "the calibration of 'a model' is not kept" in record.getMessage()
-
-
-def test_the_folder_is_the_users_cache() -> None:
-    assert cache_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/voiceloop/calibrations")
-    assert cache_folder({}) == Path.home() / ".cache/voiceloop/calibrations"

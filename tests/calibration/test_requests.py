@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
+from typing import get_args
 
 import pytest
 
 from lab.conversations.sentences import LONG_ANSWERS, QUESTIONS
 from models.train.domain import utterance
 from models.train.domain.talk import TALKS
-from voiceloop.calibration.requests import bundled_requests, request
+from voiceloop.calibration.requests import Kind, bundled_requests, request
 from voiceloop.languages import bare, installed
 from voiceloop.languages.en import ENGLISH
 
@@ -41,23 +41,10 @@ def test_what_is_bundled_is_of_every_kind(language: str) -> None:
     assert language in installed()
     assert len(BUNDLED[language].history) == 2
     asked = BUNDLED[language].asked
-    kinds = Counter(cut.kind for one in asked for cut in one.cuts)
-    assert set(kinds) == {"end", "whole", "function word", "content word"}
-    assert kinds["content word"] >= kinds["function word"]
-    assert kinds["whole"] >= 0.1 * len(asked)
-    assert len({one.style for one in asked}) >= 5
+    assert {cut.kind for one in asked for cut in one.cuts} == {*get_args(Kind)}
     assert len({plain(one.text) for one in asked}) == len(asked)
     for one in asked:
         assert all(cut.words == bare(cut.words) != "" for cut in one.cuts)
-        assert len({cut.words for cut in one.cuts}) == len(one.cuts)
-        assert not re.search(r"[/|]", one.text)
-
-
-def test_there_are_several_hundred_in_english_and_half_of_the_cuts_end_in_a_content_word() -> None:
-    asked = BUNDLED["en"].asked
-    cuts = [cut for one in asked for cut in one.cuts[:-1]]
-    assert len(asked) > 300
-    assert sum(not cut.unfinished for cut in cuts) >= len(cuts) / 2
 
 
 def test_the_starter_models_were_trained_on_none_of_them() -> None:

@@ -64,21 +64,13 @@ def test_a_phrase_of_too_few_or_too_many_letters_is_refused(text: str) -> None:
     assert "okay computer" in refused.value.hint
 
 
-@pytest.mark.parametrize("rate", [8_000, 22_050, 48_000])
+@pytest.mark.parametrize("rate", [8_000, 48_000])
 @pytest.mark.parametrize("opens", [True, False])
-def test_the_chime_is_short_quiet_and_without_a_click(rate: int, opens: bool) -> None:
+def test_the_chime_is_short_quiet_without_a_click_and_rises_to_wake(rate: int, opens: bool) -> None:
     pcm = chime(rate, opens=opens)
     assert pcm.dtype == np.float32
     assert len(pcm) / rate == pytest.approx(0.17, abs=0.001)
     assert 0.9 * AMPLITUDE < np.abs(pcm).max() <= AMPLITUDE
     assert np.abs(np.diff(pcm, prepend=0, append=0)).max() < AMPLITUDE * 2 * np.pi * 880 / rate
-
-
-def test_the_sound_of_falling_asleep_is_the_lower_one() -> None:
-    def pitch(pcm: np.ndarray) -> float:
-        return float(np.abs(np.fft.rfft(pcm)).argmax())
-
-    first, second = np.array_split(chime(16_000, opens=True), 2)
-    assert pitch(first) < pitch(second)
-    lower, lowest = np.array_split(chime(16_000, opens=False), 2)
-    assert pitch(lowest) < pitch(lower) < pitch(first)
+    first, second = (np.abs(np.fft.rfft(half)).argmax() for half in np.array_split(pcm, 2))
+    assert (first < second) == opens

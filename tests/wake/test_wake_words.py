@@ -159,7 +159,7 @@ def test_an_unknown_name_gets_the_nearest_one(package: ModuleType) -> None:
     assert "okay_nabu" in refused.value.hint
 
 
-@pytest.mark.parametrize("kept", [0, 3, 8, 100, 40_000])
+@pytest.mark.parametrize("kept", [0, 8, 40_000])
 def test_a_network_that_breaks_off_is_damaged(
     package: ModuleType, tmp_path: Path, kept: int
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_network_that_breaks_off_is_damaged(
         sounded_word(str(tmp_path / "okay_nabu.json"))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "no", '{"model": 3}', '{"model": "x.tflite"}'])
+@pytest.mark.parametrize("text", ["no", "[]", '{"model": 3}', '{"model": "x.tflite"}'])
 def test_a_file_that_does_not_describe_a_network_is_told(
     package: ModuleType, tmp_path: Path, text: str
 ) -> None:
