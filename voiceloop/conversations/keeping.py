@@ -117,7 +117,7 @@ class KeptConversation:
                 skills.recall(memory, engines.tts.language())
             except msgspec.DecodeError as error:
                 logger.warning("timers of this conversation cannot be read: %s", error)
-        skills.facts = self._facts
+        skills.know(facts=self._facts)
         return skills
 
     def conversation(

@@ -4,11 +4,11 @@ was said."""
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from random import Random
+from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -107,7 +107,7 @@ class SkillsMemory(Struct, frozen=True):
 
 
 class Skills:
-    """The skills of one conversation. The attributes are their state, e.g. the timers.
+    """The skills of one conversation, and their state, e.g. the timers.
 
     The state is kept when a client connects again.
     """
@@ -116,30 +116,18 @@ class Skills:
         """Begin without timers. `paced` says whether replies can be made slower and faster, and
         `keeps` whether facts outlast the conversation. `seed` decides what is left to chance; None
         draws one."""
-        self.voice = VoiceAdjustment()
-        self._paced = paced
+        self._chance = Random(seed)
+        luck = self._chance.getrandbits(32)  # all attempts to answer one turn have the same
+        self._known = SkillContext(datetime.min, paced=paced, keeps=keeps, seed=luck)
+        """What skills know. The time and the timers are filled in when they are asked."""
         self._timers: list[tuple[float, Timer]] = []
         """Timers, each with the time of the loop's clock at which it is over. A paused one waits
         beyond that."""
         self._begun = 0
         """Number of timers so far."""
-        self._said = deque[str](maxlen=REMEMBERED)
-        self._heard = ""
-        self._pending: Pending | None = None
-        self._just_set: int | None = None
-        self._subject: int | None = None
-        self._since_timers: int | None = None
-        self._just_rung: Timer | None = None
         self._phrases = phrases_of("en")
         """Phrases of the user's language."""
         self._changed = anyio.Event()
-        self.facts: Sequence[Fact] = ()
-        """What the user asked to be remembered, oldest first."""
-        self._keeps = keeps
-        self._just_kept: int | None = None
-        self._chance = Random(seed)
-        self._seed = self._chance.getrandbits(32)
-        """Seed of the present turn. All attempts to answer the turn have the same luck."""
 
     @property
     def timers(self) -> Sequence[Timer]:
@@ -149,7 +137,17 @@ class Skills:
     @property
     def heard(self) -> str:
         """What the user heard of the last reply; empty before the first."""
-        return self._heard
+        return self._known.heard
+
+    @property
+    def voice(self) -> VoiceAdjustment:
+        """How replies sound, relative to the configured voice."""
+        return self._known.voice
+
+    @property
+    def facts(self) -> Sequence[Fact]:
+        """What the user asked to be remembered, oldest first."""
+        return self._known.facts
 
     def answer(
         self,
@@ -169,9 +167,8 @@ class Skills:
             return None
         if request.language in installed():
             self._phrases = phrases_of(request.language)
-        known = self._known(now)
         texts = tuple(described(tool) for tool in tools)
-        known = replace(known, tools=texts, acts=acts, persona=persona)
+        known = replace(self._at(now), tools=texts, acts=acts, persona=persona)
         return answer(request.text, request.language, known)
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:
@@ -179,71 +176,68 @@ class Skills:
         language."""
         if call.problem:
             return json.dumps({"error": f"the call cannot be read: {call.problem}"})
-        done = run_tool(call.name, call.arguments, self._known(now), code)
+        done = run_tool(call.name, call.arguments, self._at(now), code)
         self.do(done)
         return done.text
 
     def do(self, known: Answer) -> None:
         """Carry out the effects of an answer: change the voice, the facts and the timers."""
-        if known.voice is not None:
-            self.voice = known.voice
-        if known.cancels:
-            self._timers = [one for one in self._timers if one[1].number not in known.cancels]
-        self._just_set = self._just_kept = None
-        self._subject = known.about[-1] if known.about else self._subject
-        self.facts = [fact for fact in self.facts if fact.number not in known.strikes]
-        if known.remembers:
-            self._just_kept = max((fact.number for fact in self.facts), default=0) + 1
-            self.facts = [*self.facts, Fact(self._just_kept, known.remembers)]
+        self._timers = [one for one in self._timers if one[1].number not in known.cancels]
+        facts = [fact for fact in self.facts if fact.number not in known.strikes]
+        kept = max((fact.number for fact in facts), default=0) + 1 if known.remembers else None
+        if kept is not None:
+            facts.append(Fact(kept, known.remembers))
+        self.know(voice=known.voice or self.voice, facts=facts, just_kept=kept, just_set=None)
+        if known.about:
+            self.know(subject=known.about[-1])
         for timer in known.sets:
             self._set(timer)
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._wake()
 
     def note(self, said: str, heard: str, known: Answer | None) -> None:
         """Remember what the user said, and what they heard of the reply. `known` is the answer if a
         skill gave it; None if the language model replied."""
-        self._seed = self._chance.getrandbits(32)
+        self.know(
+            seed=self._chance.getrandbits(32),
+            heard=heard or self.heard,
+            pending=known.pending if known else None,
+        )
         if said.strip() and not (known and known.aside):
-            self._said.append(said)
-        self._heard = heard or self._heard
-        self._pending = known.pending if known else None
+            self.know(asked=(*self._known.asked, said)[-REMEMBERED:])
         if known is not None and known.about is not None:
-            self._since_timers = 0
-        elif self._since_timers is not None:
-            self._since_timers += 1
+            self.know(since_timers=0)
+        elif self._known.since_timers is not None:
+            self.know(since_timers=self._known.since_timers + 1)
         if known is None:
-            self._just_set = self._just_kept = None
+            self.know(just_set=None, just_kept=None)
 
     def memory(self) -> SkillsMemory:
         """Return the present state of the skills."""
+        known = self._known
         return SkillsMemory(
-            self.voice,
-            tuple(self.timers),
-            self._begun,
-            tuple(self._said),
-            self._heard,
-            self._pending,
-            tuple(self.facts),
-            self._subject,
-            self._just_rung,
+            *(known.voice, tuple(self.timers), self._begun, tuple(known.asked), known.heard),
+            *(known.pending, tuple(known.facts), known.subject, known.just_rung),
         )
 
     def recall(self, memory: SkillsMemory, code: str = "en") -> None:
         """Take over the state of an earlier session. Timers that are over by now ring soon. If they
         are late, this is said in the language `code`."""
-        self.voice, self._begun = memory.voice, memory.begun
-        self._said.extend(memory.said)
-        self._heard, self._pending = memory.heard, memory.pending
-        self._subject, self._just_rung = memory.subject, memory.just_rung
-        self.facts = memory.facts
+        self._begun = memory.begun
+        self.know(
+            voice=memory.voice,
+            asked=memory.said,
+            heard=memory.heard,
+            pending=memory.pending,
+            facts=memory.facts,
+            subject=memory.subject,
+            just_rung=memory.just_rung,
+        )
         if code in installed():
             self._phrases = phrases_of(code)
         for timer in memory.timers:
             left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
             self._timers.append((anyio.current_time() + left_s, timer))
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._wake()
 
     async def ring(self, report: Callable[[inputs.Input], None]) -> None:
         """Report each timer when it is over, until cancelled."""
@@ -254,7 +248,7 @@ class Skills:
             over = [one for one in runs if one[0] <= now]
             self._timers = [*paused, *(one for one in runs if one[0] > now)]
             for due, timer in over:
-                self._just_rung, self._subject, self._since_timers = timer, timer.number, 0
+                self.know(just_rung=timer, subject=timer.number, since_timers=0)
                 self._go_on(timer, due, now)
                 report(inputs.Rang(timer.rings if now - due < LATE_S else self._late(timer)))
             going = (due for due, timer in self._timers if timer.paused_s is None)
@@ -288,23 +282,17 @@ class Skills:
                 due = former_due + until(timer.due, former.due)
         self._timers = [one for one in self._timers if one[1].number != timer.number]
         self._timers.append((due, timer))
-        self._just_set = self._subject = timer.number
+        self.know(just_set=timer.number, subject=timer.number)
 
-    def _known(self, now: datetime) -> SkillContext:
-        return SkillContext(
-            now if now.tzinfo else now.astimezone(),
-            timers=self.timers,
-            asked=tuple(self._said),
-            heard=self._heard,
-            voice=self.voice,
-            paced=self._paced,
-            pending=self._pending,
-            just_set=self._just_set,
-            subject=self._subject,
-            since_timers=self._since_timers,
-            just_rung=self._just_rung,
-            facts=self.facts,
-            keeps=self._keeps,
-            just_kept=self._just_kept,
-            seed=self._seed,
-        )
+    def _at(self, now: datetime) -> SkillContext:
+        """Return what skills know at the time `now`."""
+        return replace(self._known, now=now if now.tzinfo else now.astimezone(), timers=self.timers)
+
+    def know(self, **known: Any) -> None:
+        """Replace fields of what skills know."""
+        self._known = replace(self._known, **known)
+
+    def _wake(self) -> None:
+        """Let `ring` look at the timers anew."""
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -292,7 +292,7 @@ class ClientConversation:
                 "leave audio.output.speed at 1",
                 param="session.audio.output.speed",
             )
-        self.skills.voice = replace(self.skills.voice, speed=speed)
+        self.skills.know(voice=replace(self.skills.voice, speed=speed))
 
     def _hold_language(self, former: SessionSettings) -> None:
         """Choose the requested language, and set the name of the recogniser. If the recogniser does
