@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, to_builtins
 
-from voiceloop.bench.everyday import ADDED
+from lab.everyday.judge import ADDED
 
 GRADES = ("good", "acceptable", "bad")
 Records = Sequence[Mapping[str, Any]]

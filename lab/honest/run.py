@@ -28,8 +28,7 @@ from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from lab.honest.judge import Effects, Running, State, Talk, Turn, Wish, judge, read
-from lab.typed import hold_all, save
-from voiceloop.bench.everyday import CLOCK, TypedSession, typing
+from lab.typed import CLOCK, TypedSession, hold_all, save, typing
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.settings.config import Config

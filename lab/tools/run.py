@@ -22,11 +22,10 @@ from typing import Annotated, Any
 
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
-from lab.typed import hold_all, save
+from lab.typed import hold_all, save, typing
 from voiceloop.assembly.loading import load_asr, load_tts, load_vad
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
-from voiceloop.bench.everyday import typing
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.process import configure

@@ -186,6 +186,6 @@ def test_what_is_no_code_ships_in_the_wheel() -> None:
     root = Path(__file__).resolve().parents[2]
     files = {file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()}
     data = [path for path in (root / "voiceloop" / "bench").rglob("*.*") if path.suffix in KINDS]
-    assert len(data) == 5
+    assert len(data) == 4
     assert {path.relative_to(root).as_posix() for path in data} <= files
     assert not [path for path in files if path.startswith(("lab/", "tools/", "scripts/"))]

@@ -10,7 +10,7 @@ import pytest
 
 from lab.honest.judge import SILENCE, Running, State, Turn, Verdict, Wanted, Wish, judge
 from lab.honest.run import OUTCOMES, effects, table, talks
-from voiceloop.bench.everyday import CLOCK
+from lab.typed import CLOCK
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import SkillContext
 

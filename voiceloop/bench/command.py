@@ -132,13 +132,6 @@ class BenchTts(Bench, frozen=True, kw_only=True):
     """Transcribe the replies with the recogniser, and count the words that differ."""
 
 
-class BenchEveryday(Bench, frozen=True, kw_only=True):
-    """Ask the assistant ninety everyday things, typed, and judge the answers by rules."""
-
-    examples = ("voiceloop bench everyday --preset laptop",)
-    docs = "docs/benchmarks.md"
-
-
 def _bench(module: str) -> Callable[[Any], int]:
     """Return a function that carries out a command with the function `run` of
     `voiceloop.bench.MODULE`."""
@@ -191,5 +184,4 @@ COMMANDS: Commands = {
     "bench latency": (BenchLatency, _bench("latency")),
     "bench asr": (BenchAsr, _bench("asr")),
     "bench tts": (BenchTts, _bench("tts")),
-    "bench everyday": (BenchEveryday, _bench("everyday")),
 }

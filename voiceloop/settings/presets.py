@@ -51,7 +51,7 @@ BEST_FIRST = (
     Preset("starter", "trying it out: small questions, in synthetic voices"),
 )
 """All presets, the best first. The language model of an untried one was chosen by its makers'
-figures, and has not answered in voiceloop yet; `voiceloop bench everyday --preset cpu` tries it."""
+figures, and has not answered in voiceloop yet; `lab/everyday` asks them."""
 STARTER = BEST_FIRST[-1]
 
 

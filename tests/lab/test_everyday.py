@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from voiceloop.bench.everyday import ADDED, JudgedText, TypedAnswer, questions, speakable, wrong
+from lab.everyday.judge import ADDED, JudgedText, TypedAnswer, questions, speakable, wrong
+from lab.typed import save
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.real
 
 QUESTIONS = questions()
 
@@ -54,3 +58,11 @@ def test_no_reply_is_long_or_unspeakable_or_broken_off(answer: TypedAnswer) -> N
 
 def test_marks_and_signs_can_be_spoken() -> None:
     assert all(map(speakable, "Ä 20 °C, “so”, 5 € – ¿qué? ½\n"))  # noqa: RUF001
+
+
+def test_a_record_is_saved_in_place_of_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    for record in ({"answers": [1]}, {"answers": ["ä"]}):
+        save(path, record)
+        assert json.loads(path.read_text(encoding="utf-8")) == record
+    assert list(tmp_path.iterdir()) == [path]
