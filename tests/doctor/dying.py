@@ -19,11 +19,6 @@ def fine(case: Case) -> Iterator[Finding]:
     yield Finding("fine", "warning", "and more", "do something")
 
 
-def nothing(case: Case) -> Iterator[Finding]:
-    """Finds nothing."""
-    yield from ()
-
-
 def crashes(case: Case) -> Iterator[Finding]:
     """Ends as where a library reads memory that is not its own, after a finding."""
     yield Finding("crashes", "ok", "so far")
@@ -75,8 +70,3 @@ def plods(case: Case) -> Iterator[Finding | None]:
     """Says several times that it is at work."""
     yield from (None, None)
     yield Finding("plods", "ok", "at last")
-
-
-def interrupted(case: Case) -> Iterator[Finding]:
-    os.kill(os.getpid(), signal.SIGINT)
-    yield Finding("interrupted", "ok", "goes on")

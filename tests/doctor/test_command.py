@@ -93,17 +93,6 @@ def test_settings_that_every_other_command_refuses_are_told_and_the_rest_is_trie
     assert found["end of turn"]["mark"] == "broken", "flags count all the same"
 
 
-def test_its_help_fits_on_a_screen(tmp_path: Path) -> None:
-    done = doctor(tmp_path, "--help")
-    assert done.returncode == 0 and len(done.stdout.splitlines()) <= 25
-
-
-def test_a_file_that_is_named_and_wrong_is_refused_as_by_any_command(tmp_path: Path) -> None:
-    done = doctor(tmp_path, "--config", str(tmp_path / "nosuch.toml"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 2
-
-
 def test_models_are_never_fetched_or_converted(tmp_path: Path) -> None:
     (tmp_path / "x.gguf").write_bytes(b"not a model")
     models = ["--asr.model", "some/repository", "--llm.target", str(tmp_path / "x.gguf")]

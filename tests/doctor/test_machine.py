@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from voiceloop.doctor.examine import Case
-from voiceloop.doctor.machine import Graphics, graphics_found, processor, processor_found
+from voiceloop.doctor.machine import Graphics, graphics_found, processor
 from voiceloop.llm.gguf import libllama
 from voiceloop.settings.config import AsrConfig, Config, LlmConfig
 
@@ -44,17 +44,6 @@ def test_graphics(
     found = graphics_found(replace(CARD, **seen) if isinstance(seen, dict) else seen, config)
     assert (found.mark, told in found.text, cure in found.cure) == (mark, True, True), found
     assert bool(found.cure) == bool(cure)
-
-
-@pytest.mark.parametrize(
-    ("cores", "instructions", "mark"),
-    [(8, "AVX512", "ok"), (2, "AVX2", "ok"), (1, "AVX2", "warning")],
-)
-def test_processors(cores: int, instructions: str, mark: str) -> None:
-    found = processor_found(cores, instructions)
-    assert found.mark == mark and bool(found.cure) == (mark == "warning")
-    assert found.text == f"{cores} core{'s' if cores > 1 else ''}, {instructions}"
-    assert found.figures == {"cores": cores}
 
 
 def test_what_compiling_would_gain_is_told_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.soundcards import HandCard
 from voiceloop.audio.portaudio import Kind
-from voiceloop.doctor.checks import LISTEN_S, of_device
+from voiceloop.doctor.checks import of_device
 from voiceloop.errors import DeviceError
 
 pytestmark = pytest.mark.virtual
@@ -93,9 +93,3 @@ def test_where_there_is_none_the_browser_is_the_way() -> None:
     result = of_device("output", Driver().open, listed, lambda seconds: None)
     assert (result.check, result.mark, result.text) == ("speaker", "warning", error.message)
     assert result.cure.startswith(error.hint) and "voiceloop serve" in result.cure
-
-
-def test_what_is_heard_is_kept_nowhere() -> None:
-    result = found("input", Driver(level=0.7))
-    assert result.figures == {} and "0.7" not in result.text
-    assert LISTEN_S < 1

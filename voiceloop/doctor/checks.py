@@ -20,14 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from voiceloop.asr.transcript import normalise
+from voiceloop.assembly import loading
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.audio.portaudio import NAMES, Kind, Opener, names, open_stream
 from voiceloop.bundled import bundled
 from voiceloop.doctor import machine
 from voiceloop.doctor.examine import Case, Check
-from voiceloop.doctor.findings import Finding, judged, of_error
-from voiceloop.errors import DeviceError
+from voiceloop.doctor.findings import Finding, judged
+from voiceloop.engines import AsrRequest
+from voiceloop.errors import DeviceError, EngineError
 from voiceloop.status import asr_name, tts_name
 from voiceloop.types import Clause, Pcm, Span, TokenBurst
 
@@ -48,27 +51,6 @@ SENTENCE = "It is half past four, and everything works."
 MOST_S = 10.0
 """Seconds after which a reply is cut off."""
 MOST_TOKENS = 64
-
-
-class Moved:
-    """Counts the frames that go through a stream. The stream's callback is `take` for a microphone
-    and `give` for a speaker."""
-
-    def __init__(self) -> None:
-        self.frames = 0
-        self.loudest = 0.0
-
-    def take(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Count the frames that a microphone gives, and keep the largest amplitude."""
-        del time, status
-        self.loudest = max(self.loudest, float(np.abs(pcm).max(initial=0.0)))
-        self.frames += frames
-
-    def give(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Give silence to a speaker, and count its frames."""
-        del time, status
-        pcm[:] = 0
-        self.frames += frames
 
 
 def sound(case: Case) -> Iterator[Finding]:
@@ -93,71 +75,70 @@ def of_device(
     except DeviceError as error:
         return Finding(title, "warning", error.message, f"{error.hint}; {ELSEWHERE}")
     try:
-        moved, rate = _try(kind, opener, wait)
+        seconds, loudest, rate = _try(kind, opener, wait)
     except Exception as error:  # sounddevice's own error classes are not imported here
         why = str(error)
         for name in sorted(there, key=len, reverse=True):
             why = why.replace(f" '{name}'", "").replace(name, "it")
         return Finding(title, "warning", f"the default one does not work: {why}", CURE)
-    text = f"the default one works at {rate} Hz; there {_count(len(there), title)}"
-    if moved.frames < LISTEN_S * rate:
+    if seconds < LISTEN_S:
         verb = "gives no sound" if kind == "input" else "takes no sound"
         return Finding(title, "warning", f"the default one opens and {verb}", CURE)
-    if kind == "input" and not moved.loudest:
+    if kind == "input" and not loudest:
         cure = "see that it is not muted, and that the system lets this terminal hear it"
         return Finding(title, "warning", "the default one gives nothing but zeros", cure)
-    return Finding(title, "ok", text)
+    count = f"is one {title}" if len(there) == 1 else f"are {len(there)} {title}s"
+    return Finding(title, "ok", f"the default one works at {rate} Hz; there {count}")
 
 
-def _try(kind: Kind, opener: Opener, wait: Callable[[float], object]) -> tuple[Moved, int]:
-    moved = Moved()
-    callback = moved.take if kind == "input" else moved.give
+def _try(kind: Kind, opener: Opener, wait: Callable[[float], object]) -> tuple[float, float, int]:
+    """Let the default device of a kind work, until `LISTEN_S` of sound are through or `PATIENCE_S`
+    are over. Return the seconds of sound, the largest amplitude of a microphone, and the sample
+    rate."""
+    moved, loudest = 0, 0.0
+
+    def callback(pcm: Any, frames: int, time: Any, status: Any) -> None:
+        nonlocal moved, loudest
+        del time, status
+        if kind == "input":
+            loudest = max(loudest, float(np.abs(pcm).max(initial=0.0)))
+        else:
+            pcm[:] = 0
+        moved += frames
+
     _, stream = opener(kind, None, callback, lambda: None, None)
     rate = round(stream.samplerate)
     try:
         stream.start()
         for _ in range(round(PATIENCE_S / POLL_S)):
-            if moved.frames >= LISTEN_S * rate:
+            if moved >= LISTEN_S * rate:
                 break
             wait(POLL_S)
         stream.abort()
     finally:
         stream.close()
-    return moved, rate
-
-
-def _count(count: int, title: str) -> str:
-    return f"is one {title}" if count == 1 else f"are {count} {title}s"
+    return moved / rate, loudest, rate
 
 
 def voice_detector(case: Case) -> Iterator[Finding]:
     """Report whether the voice detector finds speech in the bundled recording."""
-    from voiceloop.assembly.loading import load_vad, warm_vad
-
-    vad, window_s = warm_vad(load_vad(case.config))
+    vad, window_s = loading.warm_vad(loading.load_vad(case.config))
     pcm = _question()
     places = range(0, len(pcm) - vad.frame, vad.frame)
     loudest = max(vad.probability(pcm[place : place + vad.frame]) for place in places)
-    figures = {"s_per_s": window_s * SPEECH_RATE / vad.frame}
     if loudest < case.config.turns.threshold:
-        text = "it hears no speech in the bundled recording"
-        yield Finding("voice detector", "broken", text, "install voiceloop again", figures)
-    else:
-        text = f"{case.config.vad.engine} hears the bundled question"
-        yield Finding("voice detector", "ok", text, figures=figures)
+        raise EngineError("it hears no speech in the bundled recording", "install voiceloop again")
+    figures = {"s_per_s": window_s * SPEECH_RATE / vad.frame}
+    text = f"{case.config.vad.engine} hears the bundled question"
+    yield Finding("voice detector", "ok", text, figures=figures)
 
 
 def recogniser(case: Case) -> Iterator[Finding]:
     """Report whether the recogniser understands the bundled recording, and how much time it
     takes."""
     if absent := case.absent("asr"):
-        yield of_error("recogniser", absent[0])
-        return
-    from voiceloop.asr.transcript import normalise
-    from voiceloop.assembly.loading import load_asr, warm_asr
-    from voiceloop.engines import AsrRequest
-
-    asr, pcm = warm_asr(load_asr(case.config)), _question()
+        raise absent
+    asr, pcm = loading.warm_asr(loading.load_asr(case.config)), _question()
     known = "en" if "en" in asr.languages else None
     begun = perf_counter()
     words = asr.transcribe(AsrRequest(pcm, timed=True, language=known))
@@ -179,11 +160,8 @@ def end_of_turn(case: Case) -> Iterator[Finding]:
     if sound == "none":
         return
     if absent := case.absent("turn"):
-        yield of_error("end of turn", absent[0])
-        return
-    from voiceloop.assembly.loading import load_turn, warm_turn
-
-    turn, pcm = warm_turn(load_turn(case.config)), _question()
+        raise absent
+    turn, pcm = loading.warm_turn(loading.load_turn(case.config)), _question()
     begun = perf_counter()
     turn.end_of_turn_probability(pcm)
     taken = perf_counter() - begun
@@ -194,11 +172,8 @@ def end_of_turn(case: Case) -> Iterator[Finding]:
 def language_model(case: Case) -> Iterator[Finding]:
     """Report whether the language model answers a question, after what time, and at what speed."""
     if absent := case.absent("llm"):
-        yield of_error("language model", absent[0])
-        return
-    from voiceloop.assembly.loading import load_llm, warm_llm
-
-    config, llm = case.config.llm, warm_llm(load_llm(case.config))
+        raise absent
+    config, llm = case.config.llm, loading.warm_llm(loading.load_llm(case.config))
     conversation = llm.conversation()
     begun = perf_counter()
     came: list[tuple[float, int]] = []
@@ -213,9 +188,7 @@ def language_model(case: Case) -> Iterator[Finding]:
     conversation.close()
     name = f"llm {PurePath(config.target).name}"
     if not came:
-        text, cure = f"{name} answers with no word", "try another model, or its server"
-        yield Finding("language model", "broken", text, cure)
-        return
+        raise EngineError(f"{name} answers with no word", "try another model, or its server")
     (first, _), (last, _) = came[0], came[-1]
     figures, later = {"first_token_s": first}, sum(count for _, count in came[1:])
     speed = ""
@@ -228,11 +201,8 @@ def language_model(case: Case) -> Iterator[Finding]:
 def synthesizer(case: Case) -> Iterator[Finding]:
     """Report whether the synthesizer speaks a sentence, after what time, and at what speed."""
     if absent := case.absent("piper", "kokoro"):
-        yield of_error("synthesizer", absent[0])
-        return
-    from voiceloop.assembly.loading import load_tts, warm_tts
-
-    tts = warm_tts(load_tts(case.config))
+        raise absent
+    tts = loading.warm_tts(loading.load_tts(case.config))
     begun, first, pieces = perf_counter(), 0.0, list[Pcm]()
     spans = (Span(0, len(SENTENCE), 1),)
     for chunk in tts.synthesize(Clause(0, 0, SENTENCE, SENTENCE, spans, last=True)):
@@ -242,9 +212,7 @@ def synthesizer(case: Case) -> Iterator[Finding]:
     taken, name = perf_counter() - begun, tts_name(case.config.tts)
     said = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
     if not np.any(said):
-        text = f"{name} says nothing"
-        yield Finding("synthesizer", "broken", text, "choose another voice: voiceloop voices")
-        return
+        raise EngineError(f"{name} says nothing", "choose another voice: voiceloop voices")
     figures = {"first_sound_s": first, "s_per_s": taken * tts.rate / len(said)}
     speed = f"{figures['s_per_s']:.2g} s for a second of sound"
     text = f"{name}, first sound after {first * 1000:.0f} ms, {speed}"

@@ -44,12 +44,12 @@ def doctor(command: Doctor) -> int:
     from voiceloop.catalog.store import ModelStore
     from voiceloop.doctor.checks import CHECKS
     from voiceloop.doctor.examine import Case, examine, printer
-    from voiceloop.doctor.findings import Finding, Veil, advice, works
+    from voiceloop.doctor.findings import Finding, Veil, advice
 
     named = "preset" in given_in_settings(command.settings, command.origins)
     command, _ = settle(command, looks=False, ask=None)
     case = Case(command.settings, command.refused, command.config, command.thorough)
-    veil = Veil.of(os.environ, private(command.settings))
+    veil = Veil(os.environ, private(command.settings))
     findings: list[Finding] = []
     with (
         printer(sys.stdout, as_json=command.json) as show,
@@ -70,7 +70,7 @@ def doctor(command: Doctor) -> int:
 
         for one in advice(findings, configured, machine, way):
             show(veil.over_all(one))
-    return 0 if works(findings) else 1
+    return 1 if any(one.mark == "broken" for one in findings) else 0
 
 
 def private(config: Config) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import BufferingHandler
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -25,7 +26,8 @@ from rich.console import Console
 from rich.text import Text
 
 from voiceloop.catalog.cards import Kind, preset_models
-from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
+from voiceloop.catalog.names import NO_MODEL, find, named
+from voiceloop.doctor.findings import Finding, of_death, of_error
 from voiceloop.errors import VoiceloopError
 from voiceloop.process import configure, deaf_to_ctrl_c
 from voiceloop.settings.config import Config
@@ -36,8 +38,8 @@ LIMIT_S = 180.0
 minute."""
 TAIL_S = 5.0
 """Maximum seconds to wait for the exit status of a process that has closed its pipe."""
-BEGINNING = "process"
-"""The name that is reported as broken if the process fails before its first check."""
+MOST_WARNINGS = 1000
+"""Number of warnings that are kept of one check."""
 COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
 """Width of the column of marks, in characters."""
@@ -56,32 +58,28 @@ class Case:
     thorough: bool = False
     """Whether to check the checksums of models, too."""
 
-    def absent(self, *kinds: Kind) -> list[VoiceloopError]:
-        """Return an error for each configured model of these kinds that is not ready to be loaded.
+    def absent(self, *kinds: Kind) -> VoiceloopError | None:
+        """Return an error if a configured model of these kinds is not ready to be loaded.
 
         Nothing is downloaded or converted.
         """
-        from voiceloop.catalog.names import NO_MODEL, find, named
-
-        errors: list[VoiceloopError] = []
-        of_preset = preset_models(self.config.preset)
         for key, (kind, name) in named(self.config).items():
             if kind not in kinds or name in NO_MODEL:
                 continue
             try:
                 find(name, kind, make=False)
             except VoiceloopError as error:
-                if of_preset.get(key) == name:
+                if preset_models(self.config.preset).get(key) == name:
                     error.hint = f"voiceloop models pull {self.config.preset}"
-                errors.append(error)
-        return errors
+                return error
+        return None
 
 
 Check = Callable[[Case], Iterator[Finding | None]]
-"""A check. It yields each finding when it is made, and None to say that it is still at work."""
+"""A check. It yields each finding when it is made, and None to say that it is still at work. An
+error that it raises becomes a finding, too."""
 CheckEvent = str | Finding
 """A finding, or the name of a check that begins or is still at work."""
-Show = Callable[[CheckEvent], None]
 
 
 def examine(
@@ -101,11 +99,13 @@ def examine(
                     if isinstance(event, str):
                         name = event
                     yield event
-                yield of_hang(name or BEGINNING, limit_s)
+                why = f"no answer in {limit_s:.0f} s"
+                cure = "see what else this machine is doing, and try again"
+                yield Finding(name or "process", "broken", why, cure)
             except EOFError:
                 process.join(TAIL_S)
-                yield of_death(name or BEGINNING, process.exitcode or 0)
-        if not name:
+                yield of_death(name or "process", process.exitcode or 0)
+        if not name:  # the process failed before its first check, and would fail again
             return
         after = list(left).index(name) + 1
         left = dict(list(left.items())[after:])
@@ -135,7 +135,8 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     configure(case.config.threads)
-    warnings = _Warnings()
+    warnings = BufferingHandler(MOST_WARNINGS)
+    warnings.addFilter(logging.Filter("voiceloop"))
     logging.basicConfig(handlers=[warnings], level=logging.WARNING)
     for name, check in checks.items():
         pipe.send(name)
@@ -144,45 +145,34 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
                 pipe.send(finding if finding is not None else name)
         except Exception as error:  # any error of a check is reported
             pipe.send(of_error(name, error))
-        for message in warnings.taken():
-            pipe.send(Finding(name, "warning", message))
+        for record in warnings.buffer:
+            pipe.send(Finding(name, "warning", record.getMessage()))
+        warnings.flush()
     pipe.send(None)
 
 
-class _Warnings(logging.Handler):
-    """A log handler that collects warnings of voiceloop itself."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message, if it comes from a logger of voiceloop."""
-        if record.name.startswith("voiceloop."):
-            self._messages.append(record.getMessage())
-
-    def taken(self) -> list[str]:
-        """Return the messages since the last call."""
-        messages, self._messages = self._messages, []
-        return messages
-
-
 @contextmanager
-def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
+def printer(stream: TextIO, *, as_json: bool) -> Iterator[Callable[[CheckEvent], None]]:
     """Yield a function that prints to `stream`. On a terminal it also shows the running check."""
-    if as_json:
-        yield lambda event: _show_json(stream, event)
-        return
     console = _Console(file=stream, highlight=False, soft_wrap=True)
-    with console.status("trying") as status:
+    status = console.status("trying")
 
-        def show(event: CheckEvent) -> None:
-            if isinstance(event, str):
-                status.update(f"trying: {event}")
-            else:
-                _show(console, event)
+    def show(event: CheckEvent) -> None:
+        if isinstance(event, str):
+            status.update(f"trying: {event}")
+        elif as_json:
+            stream.write(f"{msgspec.json.encode(event).decode()}\n")
+            stream.flush()
+        else:
+            _print(console, event.mark, f"{event.check}: {event.text}")
+            if event.cure:
+                _print(console, "", f"cure: {event.cure}")
 
+    if as_json:
         yield show
+    else:
+        with status:
+            yield show
 
 
 class _Console(Console):
@@ -194,24 +184,11 @@ class _Console(Console):
         raise
 
 
-def _show(console: Console, finding: Finding) -> None:
-    colour = COLOURS[finding.mark]
-    _print(console, finding.mark, colour, f"{finding.check}: {finding.text}")
-    if finding.cure:
-        _print(console, "", "", f"cure: {finding.cure}")
-
-
-def _print(console: Console, mark: str, colour: str, text: str) -> None:
+def _print(console: Console, mark: str, text: str) -> None:
     """Print a mark and a text beside it. On a terminal the text is wrapped to a column; elsewhere
     it is one line."""
-    beside = Text(printable(text))
+    beside, colour = Text(printable(text)), COLOURS.get(mark, "")
     width = max(MARGIN, console.width - MARGIN)
     for line in beside.wrap(console, width) if console.is_terminal else [beside]:
         console.print(Text.assemble((f"{mark:<{MARGIN}}", colour), line))
         mark = ""
-
-
-def _show_json(stream: TextIO, event: CheckEvent) -> None:
-    if isinstance(event, Finding):
-        stream.write(f"{msgspec.json.encode(event).decode()}\n")
-        stream.flush()

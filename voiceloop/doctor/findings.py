@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -69,11 +69,6 @@ class Finding(Struct, frozen=True):
     """Measured figures by name. The names contain the units."""
 
 
-def works(findings: Iterable[Finding]) -> bool:
-    """Return whether nothing that the assistant needs is broken."""
-    return all(finding.mark != "broken" for finding in findings)
-
-
 def of_error(check: str, error: Exception) -> Finding:
     """Return the finding for a check that raised `error`. Of an unexpected error it has only the
     first line."""
@@ -99,45 +94,35 @@ def of_death(check: str, status: int) -> Finding:
     return Finding(check, "broken", f"a library ended the process: {how}", DEATHS.get(how, REPORT))
 
 
-def of_hang(check: str, seconds: float) -> Finding:
-    """Return the finding for a check that has reported nothing for `seconds`."""
-    return Finding(
-        check,
-        "broken",
-        f"no answer in {seconds:.0f} s",
-        "see what else this machine is doing, and try again",
-    )
-
-
-def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
-    """Return whether the stage `check` is at least as fast as speech. Return True for a stage
-    without a limit, or without its figure in `figures`."""
-    if check not in SLOWEST:
+def keeps_up(finding: Finding) -> bool:
+    """Return whether a stage is at least as fast as speech. Return True for other checks, and for a
+    stage that was not measured."""
+    name, limit = SLOWEST.get(finding.check, ("", 0.0))
+    if name not in finding.figures:
         return True
-    name, limit = SLOWEST[check]
-    if name not in figures:
-        return True
-    return figures[name] >= limit if name == "tokens_per_s" else figures[name] <= limit
+    value = finding.figures[name]
+    return value >= limit if name == "tokens_per_s" else value <= limit
 
 
 def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
     """Return the finding for a stage that works. It is a warning if the stage is slower than
     speech."""
-    if keeps_up(check, figures):
-        return Finding(check, "ok", text, figures=figures)
+    found = Finding(check, "ok", text, figures=figures)
+    if keeps_up(found):
+        return found
     cure = "choose a smaller preset, or close other programs"
     return Finding(check, "warning", f"{text}: slower than speech", cure, figures)
 
 
 def advice(
-    findings: Iterable[Finding], configured: str, machine: Machine, way: Callable[[Preset], str]
+    findings: Sequence[Finding], configured: str, machine: Machine, way: Callable[[Preset], str]
 ) -> list[Finding]:
     """Return two findings: a summary of the measured speeds, and the preset that suits the
     `machine`. If the configured preset was too slow when measured, a smaller one suits. `way` says
     how the user gets a preset."""
-    found = list(findings)
-    stages = [one for one in found if one.check in SLOWEST and SLOWEST[one.check][0] in one.figures]
-    slow = [stage.check for stage in stages if not keeps_up(stage.check, stage.figures)]
+    known = [one.text for one in findings if one.check == "processor"]
+    timed = [one for one in findings if SLOWEST.get(one.check, ("",))[0] in one.figures]
+    slow = [one.check for one in timed if not keeps_up(one)]
     suits = machine.suggested(below=configured if slow else None)
     reason = _described(machine)
     if slow:
@@ -145,10 +130,8 @@ def advice(
     text = f"{suits.name} suits this machine ({reason})"
     if suits.name != configured:
         text += f": {way(suits)}"
-    return [
-        Finding("machine", "ok", "; ".join([_processor(found), *map(_speed, stages)])),
-        Finding("preset", "ok", text),
-    ]
+    told = [known[0] if known else "processor unknown", *map(_speed, timed)]
+    return [Finding("machine", "ok", "; ".join(told)), Finding("preset", "ok", text)]
 
 
 def _described(machine: Machine) -> str:
@@ -157,10 +140,6 @@ def _described(machine: Machine) -> str:
     memory = "" if machine.memory is None else f", {size(machine.memory)} of memory"
     gpu = machine.gpu()
     return f"{cores}{memory}, {f'a GPU of {size(gpu)}' if gpu else 'no GPU'}"
-
-
-def _processor(findings: Iterable[Finding]) -> str:
-    return next((one.text for one in findings if one.check == "processor"), "processor unknown")
 
 
 def _speed(stage: Finding) -> str:
@@ -172,53 +151,40 @@ def _speed(stage: Finding) -> str:
     return f"{stage.check} {value:.2g} s for a second of sound"
 
 
-@dataclass(frozen=True, slots=True)
 class Veil:
     """A filter that replaces private texts."""
 
-    _instead: Mapping[str, str]
-    """The replacement of each private text. The keys are in lower case."""
-    _private: re.Pattern[str]
-
-    @classmethod
-    def of(cls, environ: Mapping[str, str], known: Mapping[str, str]) -> Veil:
-        """Make a veil that hides the private values in the environment `environ`. `known` maps
-        other private texts to their replacements."""
-        found = {
-            private: f"${name}"
-            for name, value in environ.items()
-            for private in _private_in(name, value)
-        }
+    def __init__(self, environ: Mapping[str, str], known: Mapping[str, str]) -> None:
+        """Hide the private values in the environment `environ`. `known` maps other private texts to
+        their replacements."""
+        found = {text: f"${name}" for name, own in environ.items() for text in _secrets(name, own)}
         found |= known
-        instead = {key.lower(): word for key, word in found.items() if key.lower() not in _COMMON}
+        self._instead = {
+            text.lower(): shown for text, shown in found.items() if text.lower() not in _COMMON
+        }
         # The longest texts come first: a folder in the home folder is found before the home folder.
-        longest = sorted(instead, key=len, reverse=True)
+        longest = sorted(self._instead, key=len, reverse=True)
         any_of = "|".join(map(re.escape, longest)) or r"(?!)"
         # An underscore ends a name, as in `anna_models`.
-        whole = rf"(?<![^\W_])(?:{any_of})(?![^\W_])"
-        return cls(instead, re.compile(whole, re.IGNORECASE))
+        self._private = re.compile(rf"(?<![^\W_])(?:{any_of})(?![^\W_])", re.IGNORECASE)
 
     def over(self, text: str) -> str:
-        """Return `text` with its private parts replaced."""
+        """Return `text` on one line, with its private parts replaced."""
         shown = self._private.sub(lambda match: self._instead[match[0].lower()], text)
-        return _KEY.sub("…", _PASSWORD.sub("…", shown))
+        return " ".join(_KEY.sub("…", _PASSWORD.sub("…", shown)).split())
 
     def over_all(self, finding: Finding) -> Finding:
-        """Return `finding` with the private parts of its texts replaced, and with each text on one
-        line."""
-        text, cure = (" ".join(self.over(part).split()) for part in (finding.text, finding.cure))
-        return replace(finding, text=text, cure=cure)
+        """Return `finding` with both of its texts as `over` returns them."""
+        return replace(finding, text=self.over(finding.text), cure=self.over(finding.cure))
 
 
-def _private_in(name: str, value: str) -> Iterator[str]:
+def _secrets(name: str, value: str) -> Iterator[str]:
     """Yield the private parts in the value of an environment variable."""
     if len(value) < _SHORTEST:
         return
     if _SECRET.search(name) or "/" in value or "\\" in value:
         yield value.rstrip("/\\")
     if "://" in value:
-        try:
+        with suppress(ValueError):  # not a valid address
             parts = urlsplit(value)
-        except ValueError:  # not a valid address
-            return
-        yield from (parts.netloc, parts.hostname or "")
+            yield from (parts.netloc, parts.hostname or "")

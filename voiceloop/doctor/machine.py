@@ -20,7 +20,7 @@ from voiceloop.catalog.names import named
 from voiceloop.catalog.store import ModelStore
 from voiceloop.doctor.examine import Case
 from voiceloop.doctor.findings import Finding, Mark
-from voiceloop.errors import DeviceError, OutOfMemory
+from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.placement import available_memory
 from voiceloop.process import available_cores
 from voiceloop.server.port import Binding, check_port
@@ -57,28 +57,21 @@ def processor(case: Case) -> Iterator[Finding]:
 
     from voiceloop.llm.gguf.libllama import COMPILED, find_library, library
 
-    path, capability = find_library(), torch.backends.cpu.get_cpu_capability()
-    yield processor_found(available_cores(), capability)
+    cores, path = available_cores(), find_library()
+    capability = torch.backends.cpu.get_cpu_capability()
+    plain, cure = capability == "DEFAULT", ""
+    if cores == 1:
+        cure = "one is too few to listen, think and speak at once: give voiceloop two"
+    elif plain and platform.machine() in ("x86_64", "AMD64"):
+        cure = "models are slow there: use a processor with AVX2, or the starter models"
+    text = f"{cores} core{'s' * (cores != 1)}, {'no vector instructions' if plain else capability}"
+    yield Finding("processor", "warning" if cure else "ok", text, cure, {"cores": cores})
     if path and torch.cuda.is_available() and not library().llama_supports_gpu_offload():
         cure = "compile llama.cpp for the GPU: docs/install.md"
         yield Finding("llama.cpp", "warning", "GGUF models run on the processor alone", cure)
     elif path and path.parent != COMPILED and capability == "AVX512":
         text = "as packaged, for AVX2; compiled here it would read a third faster (docs/install.md)"
         yield Finding("llama.cpp", "ok", text)
-
-
-def processor_found(cores: int, instructions: str) -> Finding:
-    """Return the finding for the processor. `cores` is the number of cores; `instructions` names
-    the vector instructions that torch uses, e.g. `AVX2`."""
-    plain = instructions == "DEFAULT"
-    known = "no vector instructions" if plain else instructions
-    text = f"{cores} core{'s' * (cores != 1)}, {known}"
-    cure = ""
-    if cores == 1:
-        cure = "one is too few to listen, think and speak at once: give voiceloop two"
-    elif plain and platform.machine() in ("x86_64", "AMD64"):
-        cure = "models are slow there: use a processor with AVX2, or the starter models"
-    return Finding("processor", "warning" if cure else "ok", text, cure, {"cores": cores})
 
 
 def memory(case: Case) -> Iterator[Finding]:
@@ -90,11 +83,7 @@ def memory(case: Case) -> Iterator[Finding]:
     if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "piper", "kokoro"):
         from voiceloop.assembly.planning import check_memory
 
-        try:
-            plan = check_memory(case.config)
-        except OutOfMemory as error:
-            yield Finding("memory", "broken", error.message, error.hint, figures)
-            return
+        plan = check_memory(case.config)
         text += f"; about {size(plan.needed)} needed on {plan.device}"
     yield Finding("memory", "ok", text, figures=figures)
 
@@ -130,12 +119,12 @@ def graphics(case: Case) -> Iterator[Finding]:
         torch.ones(8, device="cuda").sum().item()  # fails here if the driver does not fit
     counted = whisper_device("auto") == "cuda"
     seen = Graphics(
-        names=tuple(card.name for card in cards),
-        bytes=max((card.total_memory for card in cards), default=0),
-        torch_for_cuda=torch.version.cuda is not None,
-        nvidia=counted,
-        cublas=counted and load_cublas(),
-        apple=torch.backends.mps.is_available(),
+        tuple(card.name for card in cards),
+        max((card.total_memory for card in cards), default=0),
+        torch.version.cuda is not None,
+        counted,
+        counted and load_cublas(),
+        torch.backends.mps.is_available(),
     )
     yield graphics_found(seen, case.config)
 
@@ -144,38 +133,30 @@ def graphics_found(seen: Graphics, config: Config) -> Finding:
     """Return the finding for the graphics cards in `seen`."""
     from voiceloop.asr.whisper_decoder import INSTALL
 
-    def found(text: str, cure: str = "", *, needed: bool = False) -> Finding:
-        mark = "ok" if not cure else "broken" if needed else "warning"
-        figures = {"bytes": float(seen.bytes)} if seen.names else {}
-        return Finding("graphics", mark, text, cure, figures)
-
+    cure, needed = "", False
     if seen.nvidia and not seen.names:
         what = "does not see it" if seen.torch_for_cuda else "is a build without CUDA"
-        return found(
-            f"there is a GPU of NVIDIA's, and torch {what}: the language model runs on the CPU",
-            "update the driver" if seen.torch_for_cuda else "install torch for CUDA: pytorch.org",
-            needed=config.llm.device == "cuda",
-        )
-    if seen.names:
+        text = f"there is a GPU of NVIDIA's, and torch {what}: the language model runs on the CPU"
+        cure = "update the driver" if seen.torch_for_cuda else "install torch for CUDA: pytorch.org"
+        needed = config.llm.device == "cuda"
+    elif seen.names:
         text = f"{', '.join(seen.names)}, {size(seen.bytes)}"
         if seen.nvidia and not seen.cublas:
-            return found(
-                f"{text}: CTranslate2 does not find cuBLAS 12, so recognition runs on the CPU",
-                INSTALL,
-                needed=config.asr.device == "cuda",
-            )
-        return found(text)
-    if seen.apple:
-        return found("Apple's GPU, for the language model")
-    return found("no GPU that can be used: everything runs on the CPU")
+            text += ": CTranslate2 does not find cuBLAS 12, so recognition runs on the CPU"
+            cure, needed = INSTALL, config.asr.device == "cuda"
+    elif seen.apple:
+        text = "Apple's GPU, for the language model"
+    else:
+        text = "no GPU that can be used: everything runs on the CPU"
+    figures = {"bytes": float(seen.bytes)} if seen.names else {}
+    mark = "ok" if not cure else "broken" if needed else "warning"
+    return Finding("graphics", mark, text, cure, figures)
 
 
 def configuration(case: Case) -> Iterator[Finding]:
     """Report whether the settings files can be read, and which ones apply."""
     if case.refused:
-        message, hint = case.refused
-        yield Finding("configuration", "broken", message, hint)
-        return
+        raise ConfigError(*case.refused)
     files = ", ".join(str(file) for file in config_files(case.file))
     text = files or f"no file of settings; {user_file()} would be read"
     yield Finding("configuration", "ok", f"{text}; preset {case.config.preset}")
