@@ -33,7 +33,7 @@ from tests.support.user import FRAME, Lexicon, Piece, ScriptedMicrophone, TimedS
 from tests.traces import out_of_order
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
-from voiceloop.replay.timeline import Difference, lines, records, timeline, turns
+from voiceloop.replay.recorded import Difference, lines, records, timeline, turns
 from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
@@ -304,7 +304,7 @@ def test_whatever_is_said_nothing_shows_before_its_time(scenario: Scenario, seed
             endpoint = endpoints[event.turn]
             assert endpoint is not None and at >= endpoint
     for line in turns(replay):
-        said, heard = line.reply.split(), line.trace.heard.split()
+        said, heard = line.reply.split(), line.heard.split()
         assert said[: len(heard)] == heard
         assert not out_of_order(line.trace)
     times = [entry.time for entry in timeline(replay)]

@@ -11,8 +11,11 @@ from tests.server.serving import RATE, Client, serving, spoken_question, to_wire
 from voiceloop.cli.main import main
 from voiceloop.recording.format import SETTINGS, SPEAKER
 from voiceloop.replay.command import Replay
-from voiceloop.replay.recorded import differences, reports, settings_for
 from voiceloop.settings.flags import parse
+from voiceloop.audio.files import AudioFile
+from voiceloop.recording.format import SPEAKER
+from voiceloop.replay.recorded import differences, reports, shown
+from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.real
 
@@ -72,36 +75,3 @@ def test_they_have_no_key(recordings: list[Path]) -> None:
     for file in (file for one in recordings for file in one.iterdir()):
         assert KEY.encode() not in file.read_bytes(), file
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_a_spoken_one_is_held_again(
-    recordings: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = main(["replay", "--realtime", "--preset", "starter", str(recordings[0])])
-    told = capsys.readouterr()
-    assert "voiceloop: recorded with whisper starter, llm starter, espeak" in told.err
-    lines = told.out.splitlines()
-    for number, said in enumerate((LONG, CAPITAL), start=1):
-        before, now = lines[2 * number - 2 : 2 * number]
-        assert before.startswith(f"recorded  turn {number}  ") and f"you: {said}" in before
-        assert now.startswith(f"now       turn {number}  ") and f"you: {said}" in now
-    assert "Paris" in lines[3]
-    # The reply that was interrupted may have been written a little further this time.
-    differing = [line for line in lines if line.startswith("not as expected")]
-    assert bool(status) == bool(differing)
-    assert set(differing) <= {"not as expected: turn 1: reply"}
-
-
-def test_it_chooses_neither_code_nor_models_nor_servers(recordings: list[Path]) -> None:
-    folder = recordings[1]
-    settings = (folder / SETTINGS).read_text()
-    settings = settings.replace('engine = "speculative"', 'engine = "evil"')
-    settings = settings.replace('base_url = ""', 'base_url = "http://evil.example"')
-    settings = settings.replace("hangover_ms = 500", "hangover_ms = 700")
-    (folder / SETTINGS).write_text(settings)
-    words = ["replay", str(folder), "--asr.beam-size", "2"]
-    command = parse({"replay": Replay}, words, files=())
-    assert isinstance(command, Replay)
-    found = settings_for(folder, command)
-    assert (found.llm.engine, found.llm.base_url) == ("speculative", "")
-    assert (found.turns.hangover_ms, found.asr.beam_size) == (700, 2)

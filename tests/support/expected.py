@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult, TurnLine, turns
+from voiceloop.replay.recorded import NOBODY, Difference, ReplayResult, turns
 from voiceloop.settings.schema import Object, Texts
-from voiceloop.trace.record import voice_to_voice_ms
 from voiceloop.types import Notice, Outcome
+from voiceloop.view.transcript import TurnOver
 
 
 class ExpectedTurn(Object, frozen=True):
@@ -53,17 +53,17 @@ def differences(replay: ReplayResult, expect: Expect) -> list[Difference]:
     return found
 
 
-def _turn_differences(line: TurnLine, expected: ExpectedTurn) -> Iterator[Difference]:
+def _turn_differences(line: TurnOver, expected: ExpectedTurn) -> Iterator[Difference]:
     trace, number = line.trace, line.trace.turn
     for name, wanted, was in (
         ("outcome", expected.outcome, trace.outcome),
-        ("transcript", expected.transcript, line.transcript),
+        ("transcript", expected.transcript, line.said),
         ("reply", expected.reply, line.reply),
         ("heard", expected.heard, trace.heard),
     ):
         if wanted is not None and wanted != was:
             yield Difference(number, name, wanted, was)
-    most, took = expected.max_voice_to_voice_ms, voice_to_voice_ms(trace)
+    most, took = expected.max_voice_to_voice_ms, line.voice_to_voice_ms
     if most is not None and (took is None or took > most):
         yield Difference(number, "voice_to_voice_ms", f"at most {most:g}", took)
     for name, wanted in expected.counters.items():

@@ -29,8 +29,7 @@ from tests.support.user import Lexicon, ScriptedMicrophone, TimedSound
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
 from voiceloop.errors import first_cause
-from voiceloop.replay.recorded import in_order
-from voiceloop.replay.timeline import ReplayResult
+from voiceloop.replay.recorded import ReplayResult, in_order
 from voiceloop.session import Session
 from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import Event, TurnTrace

@@ -91,20 +91,16 @@ _EVENTS = {kind.__name__: kind for kind in get_args(Event)}
 
 def start_of(state: ConversationState) -> CoreStart:
     """Return the record of `state`, which must not have received any report yet."""
-    settings = state.settings
-    return CoreStart(
-        *(FORMAT, settings.policy, settings.language.code),
-        *(settings.answers, settings.interruptible, settings.thinks, settings.reply),
-        *(state.abilities, state.calibrations),
-    )
+    own = state.settings
+    settings = own.answers, own.interruptible, own.thinks, own.reply
+    known = state.abilities, state.calibrations
+    return CoreStart(FORMAT, own.policy, own.language.code, *settings, *known)
 
 
 def state_of(start: CoreStart) -> ConversationState:
     """Return a new state with the values in `start`."""
-    settings = DialogueSettings(
-        *(start.policy, language(start.language)),
-        *(start.answers, start.interruptible, start.thinks, start.reply),
-    )
+    own = start.answers, start.interruptible, start.thinks, start.reply
+    settings = DialogueSettings(start.policy, language(start.language), *own)
     return ConversationState(settings, start.abilities, start.calibrations)
 
 

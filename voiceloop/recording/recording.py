@@ -255,8 +255,8 @@ class Recording:
         )
         kept = veiled(settings)
         text = settings_file(kept, dict.fromkeys(flatten(kept), "recording"))
-        self._append(form.ABOUT, form.encoded(about) + b"\n")
-        self._append(form.SETTINGS, text.encode())
+        self._line(form.ABOUT, about)
+        self._put(lambda folder: folder.append(form.SETTINGS, text.encode()))
 
     def around(self, inner: Surroundings) -> Surroundings:
         """Return surroundings for a session. They pass everything on between the session and
@@ -290,10 +290,14 @@ class Recording:
         try:
             actions = core(state, report, now)
         except Exception as error:
-            self._line(form.REPORTS, _call(now, report, [form.Raised(repr(error))]))
+            self._called(now, report, form.Raised(repr(error)))
             raise
-        self._line(form.REPORTS, _call(now, report, actions))
+        self._called(now, report, *actions)
         return actions
+
+    def _called(self, now: float, report: Input, *decided: Action | form.Raised) -> None:
+        plain = [form.tagged(one) for one in decided]
+        self._line(form.REPORTS, form.CoreCall(now, form.tagged(report), plain))
 
     def _show(self, show: Show, event: Event) -> None:
         self._line(form.EVENTS, form.ShownEvent(anyio.current_time(), form.tagged(event)))
@@ -309,10 +313,7 @@ class Recording:
     def _line(self, name: str, value: object) -> None:
         self._put(lambda folder: folder.append(name, form.encoded(value) + b"\n"))
 
-    def _append(self, name: str, text: bytes) -> None:
-        self._put(lambda folder: folder.append(name, text))
-
-    def _put(self, job: Callable[[RecordingFolder], None]) -> None:
+    def _put(self, job: Job) -> None:
         self._writer.put(job)
         self._check()
 
@@ -321,7 +322,3 @@ class Recording:
         if self._writer.failure and not self._told:
             self._told = True
             self._tell(f"the recording of this conversation has ended: {self._writer.failure}")
-
-
-def _call(now: float, report: Input, actions: list[Action] | list[form.Raised]) -> form.CoreCall:
-    return form.CoreCall(now, form.tagged(report), [form.tagged(action) for action in actions])

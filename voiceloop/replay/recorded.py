@@ -1,4 +1,4 @@
-"""Reads the folder of a recorded conversation, and replays it.
+"""Reads the folder of a recorded conversation, checks its decisions, and tells what happened.
 
 The folder may have been cut off at any place and may come from anybody, so everything in it is
 checked. A fault raises a ConfigError that names the file.
@@ -9,74 +9,87 @@ and is the same on every machine. A test takes one line:
 
     assert not differences(Path("bug"))
 
-`hold_again` replays in real time: a real session hears the recorded microphone. The client's
-requests are made again at their times: texts, replies, cancellations, and settings of turns and
-replies. The results of the client's tools are left out. So are the client's changes of the history,
-and the ends of turns that the client set itself.
+The timeline is sorted by time, then lane, then turn, then the order within the turn. So it does not
+depend on the order of stages that worked at the same moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
 import msgspec
 
-from voiceloop.asr.turns import SpeechDetector
-from voiceloop.audio.devices import FileMicrophone, NullSpeaker
-from voiceloop.dialogue import inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.inputs import Input
-from voiceloop.dialogue.state import Options
-from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
-from voiceloop.languages import language
 from voiceloop.recording import format as form
 from voiceloop.recording.format import CoreCall, CoreStart, Raised, plain, state_of, tagged
 from voiceloop.recording.recording import Core
-from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult
-from voiceloop.session import Session
-from voiceloop.settings.config import (
-    CHOOSING,
-    Config,
-    Given,
-    TurnConfig,
-    given_in,
-    given_in_settings,
-    merged,
-    of_engine,
-    toml,
-)
-from voiceloop.settings.flags import Command
-from voiceloop.trace.record import Lane, Mark
+from voiceloop.terminal import printable
+from voiceloop.trace.record import LANE_OF, Lane, Mark
 from voiceloop.turn.resources import load_rules
-from voiceloop.types import Event, TurnTrace
+from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.view.transcript import Exchanges, TurnOver, call_text
 
 HINT = "name a folder that `voiceloop talk --record` or `voiceloop serve --record` has made"
 MOST_LINE = 1 << 24
 """Maximum length of a line, in bytes."""
+MOST = 5
+"""Maximum number of differences that are reported. After the first one, others follow from it."""
+NOBODY = 0
+"""Turn number of events that belong to no turn."""
+SESSION = "session"
+"""Lane of events that belong to no stage."""
 _LANES = list(Lane)
 
 T = TypeVar("T")
-MOST = 5
-"""Maximum number of differences that are reported. After the first one, others follow from it."""
-
 PlainAction = Mapping[str, Mapping[str, Any]]
-SPEAKER_RATE = 24_000
-"""Sample rate of the replies, which nobody hears, in hertz."""
-
-Requests = Sequence[tuple[float, inputs.Input]]
 
 
-def origin(folder: Path) -> form.RecordingOrigin:
-    """Return how a recording was made."""
-    path = folder / form.ABOUT
-    return _read(form.RecordingOrigin, next(_lines(path), b""), path)
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The result of a replay, or of a recorded conversation. Times are seconds since it began."""
+
+    shown: tuple[tuple[float, Event], ...]
+    """The events that the session showed, each with its time, in order."""
+
+    @property
+    def traces(self) -> list[TurnTrace]:
+        """Records of the turns, in order of their numbers."""
+        traces = [event for _, event in self.shown if isinstance(event, TurnTrace)]
+        return sorted(traces, key=lambda trace: trace.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """A line of the timeline."""
+
+    time: float
+    """Seconds since the replay began, to the microsecond."""
+    lane: str
+    turn: int
+    what: str
+    ms: float | None = None
+    """Length in ms of a piece of work that begins at `time`; None for an event without a length."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An expected value that the replay did not give, and the actual one."""
+
+    turn: int
+    key: str
+    expected: object
+    was: object
+
+
+# --- the folder ----------------------------------------------------------------------------------
 
 
 def reports(folder: Path) -> tuple[form.CoreStart, Iterator[tuple[form.CoreCall, Input]]]:
@@ -166,6 +179,9 @@ def _unreadable(path: Path, error: Any) -> ConfigError:
     return ConfigError(f"{path} is damaged, or of another version of voiceloop: {error}", HINT)
 
 
+# --- decisions -----------------------------------------------------------------------------------
+
+
 def differences(folder: Path, core: Core = receive) -> list[Difference]:
     """Compare the actions that `core` chooses with those of the recording in `folder`. Return the
     first `MOST` differences, at most one for each report. Raises ConfigError if the folder is no
@@ -239,93 +255,94 @@ def _said(action: PlainAction | None) -> str:
     )
 
 
-def settings_for(folder: Path, command: Command) -> Config:
-    """Return the settings of a recording, with the flags of `command`.
-
-    The folder may come from anybody. So settings that choose code, models or servers are taken from
-    this machine and not from the folder. The preset is taken from the folder.
-    """
-    path = folder / form.SETTINGS
-    own = given_in_settings(command.settings, command.origins)
-    found: Given = {
-        key: (value, str(path))
-        for key, value in given_in(toml(path, HINT), path).items()
-        if not _chooses(key)
-    }
-    mine = {key: one for key, one in own.items() if _chooses(key) or one[1] == "flag"}
-    return merged({**found, **mine})[0]
+# --- what happened -------------------------------------------------------------------------------
 
 
-def _chooses(key: str) -> bool:
-    return key in CHOOSING or of_engine(key)
+def timeline(replay: ReplayResult) -> list[TimelineEntry]:
+    """Return everything that happened, in order."""
+    entries = [entry for at, event in replay.shown for entry in _entries(at, event)]
+    return sorted(entries, key=lambda e: (e.time, [*_LANES, SESSION].index(e.lane), e.turn))
 
 
-def hold_again(folder: Path, engines: Engines, settings: Config) -> ReplayResult:
-    """Hold the conversation in `folder` once more, in real time."""
-    about, requests = origin(folder), _requests(folder)
-    events: list[tuple[float, Event]] = []
-
-    async def converse() -> None:
-        begun = anyio.current_time()
-
-        def show(event: Event) -> None:
-            if isinstance(event, TurnTrace):
-                event = in_order(since(event, begun))
-            events.append((anyio.current_time() - begun, event))
-
-        with FileMicrophone(folder / form.MICROPHONE) as microphone:
-            session = Session(
-                *(engines, microphone, NullSpeaker(SPEAKER_RATE), settings, show),
-                full_duplex=about.full_duplex,
-            )
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_request, session, requests, begun)
-                await session.run()
-                tasks.cancel_scope.cancel()
-
-    anyio.run(converse)
-    return ReplayResult(tuple(events))
+def _entry(at: float, lane: str, turn: int, what: str, text: str = "") -> TimelineEntry:
+    return TimelineEntry(round(at, 6), str(lane), turn, what, text=text.strip())
 
 
-def _requests(folder: Path) -> Requests:
-    """Return the clients' requests, each with the seconds from the first report to the request."""
-    _, calls = reports(folder)
-    kinds = inputs.Write | inputs.Respond | inputs.Cancel | inputs.SettingsChanged
-    found, begun = list[tuple[float, inputs.Input]](), None
-    for call, report in calls:
-        begun = call.at if begun is None else begun
-        if isinstance(report, kinds):
-            found.append((call.at - begun, report))
-    return found
-
-
-async def _request(session: Session, requests: Requests, begun: float) -> None:
-    """Make each request at its time."""
-    for at, request in requests:
-        await anyio.sleep_until(begun + at)
-        match request:
-            case inputs.Write(text, options):
-                session.write(text, options and _in_own_voice(options))
-            case inputs.Respond(options):
-                session.respond(options and _in_own_voice(options))
-            case inputs.Cancel(number):
-                session.cancel(number)
-            case inputs.SettingsChanged(policy=TurnConfig() as policy):
-                session.listen(SpeechDetector(policy), policy)
-            case inputs.SettingsChanged(language=str(code)):
-                session.language = language(code)
-            case inputs.SettingsChanged(reply=Options() as options):
-                session.conduct(
-                    _in_own_voice(options),
-                    answers=request.answers is not False,
-                    interruptible=request.interruptible is not False,
-                    thinks=request.thinks is not False,
+def _entries(at: float, event: Event) -> Iterator[TimelineEntry]:
+    match event:
+        case Transcript():
+            tentative = " ".join(word.text for word in event.tentative)
+            text = f"{event.committed_text} [{tentative}]" if tentative else event.text
+            what = "final transcript" if event.final else "transcript"
+            yield _entry(at, Lane.ASR, event.turn, what, text)
+        case TokenBurst():
+            yield _entry(at, Lane.DECODE, event.turn, "shown", event.text)
+        case ToolCall():
+            what = "returned" if event.result else "called"
+            yield _entry(at, Lane.DECODE, event.turn, what, call_text(event))
+        case Clause():
+            yield _entry(at, Lane.SPEAKER, event.turn, "clause", event.text)
+        case Notice():
+            yield _entry(at, SESSION, NOBODY, "notice", event.text)
+        case TurnTrace():
+            for mark, moment in event.marks.items():
+                name = mark.replace("_", " ")
+                yield _entry(moment, LANE_OF[Mark(mark)], event.turn, name)
+            for span in event.spans:
+                ms = round((span.end - span.start) * 1000, 3)
+                text = str(span.args.get("text", "")).strip()
+                yield TimelineEntry(
+                    round(span.start, 6), span.lane, event.turn, span.name, ms, text
                 )
-            case _:
-                pass
+            yield _entry(at, SESSION, event.turn, "turn over", event.outcome)
 
 
-def _in_own_voice(options: Options) -> Options:
-    """Return `options` with the voice that is configured on this machine, which may lack the
-    recorded one."""
-    return replace(options, voice=None)
+def turns(replay: ReplayResult) -> list[TurnOver]:
+    """Return the turns that are over, in order of their numbers."""
+    exchanges = Exchanges()
+    for _, event in replay.shown:
+        if isinstance(event, Transcript | TokenBurst | Clause):
+            exchanges.follow(event)
+    return [exchanges.over(trace) for trace in replay.traces]
+
+
+def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
+    """Yield the timeline, a line for each turn, and the differences, as text."""
+    for entry in timeline(replay):
+        turn = entry.turn or ""
+        took = "" if entry.ms is None else f" {entry.ms:g} ms"
+        text = f": {entry.text}" if entry.text else ""
+        yield printable(f"{entry.time:10.3f} {turn:>4}  {entry.lane:<11}  {entry.what}{took}{text}")
+    yield ""
+    for over in turns(replay):
+        latency = over.voice_to_voice_ms
+        took = "     -" if latency is None else f"{latency:6.0f} ms"
+        words, heard = len(over.reply.split()), len(over.heard.split())
+        part = f" ({heard} of {words} words)" if over.heard != over.reply else ""
+        what = f"turn {over.turn}  {over.outcome:<11} {took}"
+        yield printable(f"{what}  you: {over.said}  loop: {over.heard}{part}")
+    for difference in found:
+        whose = f"turn {difference.turn}: " if difference.turn else ""
+        yield printable(f"not as expected: {whose}{difference.key}")
+        yield printable(f"  expected: {difference.expected!r}")
+        yield printable(f"  was:      {difference.was!r}")
+
+
+def records(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:
+    """Yield the timeline, the turns and the differences, as plain values."""
+    for entry in timeline(replay):
+        yield {"kind": "event", **asdict(entry)}
+    for over in turns(replay):
+        yield {
+            "kind": "turn",
+            "turn": over.turn,
+            "outcome": over.outcome,
+            "transcript": over.said,
+            "reply": over.reply,
+            "heard": over.heard,
+            "voice_to_voice_ms": over.voice_to_voice_ms,
+            "endpoint_to_sound_ms": over.endpoint_to_sound_ms,
+            "counters": dict(over.trace.counters),
+        }
+    for difference in found:
+        yield {"kind": "difference", **asdict(difference)}
