@@ -16,7 +16,7 @@ import pytest
 from tests.doctor import dying
 from tests.doctor.test_examine import told
 from tests.recordings import record
-from tests.support.reading import load_scenario
+from tests.support.scenario import load_scenario
 
 pytestmark = [
     pytest.mark.real,

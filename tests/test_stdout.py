@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.recordings import record
-from tests.support.reading import load_scenario
+from tests.support.scenario import load_scenario
 from voiceloop.bundled import bundled
 
 pytestmark = pytest.mark.real

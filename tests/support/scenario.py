@@ -1,22 +1,25 @@
 """Scenarios: who speaks when, what each stage gives and costs, and what result is expected.
 
 The fields are the keys of a scenario file in TOML, and sections such as `[turns]` hold settings.
-`tests/data/scenarios` has examples. This module reads no file and runs nothing.
+`tests/data/scenarios` has examples. This module runs nothing.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, convert
+from msgspec.structs import replace
 
 from tests.support.expected import Expect
 from tests.support.scripted import NO_IDEA, bursts
 from tests.support.user import After, Piece, TimedSound
 from voiceloop.asr.transcript import normalise
-from voiceloop.settings.config import Config, LlmConfig
+from voiceloop.settings.config import SECTIONS, Config, LlmConfig, assembled, flatten, given_in
 from voiceloop.settings.schema import Count, Fraction, Object, Positive, Texts
 from voiceloop.types import ToolCall
 
@@ -88,10 +91,6 @@ class UserSound(Object, frozen=True):
         what = self.text or f"a sound of {self.noise_s:g} s"
         pieces = tuple(map(self._piece, self.text.split())) or (Piece("", self.noise_s),)
         return TimedSound(pieces, what, self.at, self.after or "speech", self.delay_s, self.turn)
-
-    def words(self) -> list[str]:
-        """Return the words of the text, without silences."""
-        return [word for word in self.text.split() if not _PAUSE.match(word)]
 
     def _piece(self, word: str) -> Piece:
         if pause := _PAUSE.match(word):
@@ -178,3 +177,11 @@ class Scenario(Object, frozen=True):
         if not isinstance(text, str):
             return text
         return bursts(f" {text}" if after else text, self.stages.llm_burst_words)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario file. Raises msgspec.ValidationError or ConfigError for a mistake in it."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    given = {name: table.pop(name) for name in [*table] if name in SECTIONS}
+    config = assembled(flatten(SCRIPTED) | given_in(given, path))
+    return replace(convert(table, Scenario), config=config)
