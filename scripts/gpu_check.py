@@ -45,8 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     complete()
     from lab.gpu.rows import rows
     from lab.gpu.sections import Course, sections
-    from voiceloop.bench.machine import surroundings
-    from voiceloop.bench.record import Progress
+    from voiceloop.bench.record import Progress, surroundings
 
     device = torch.device(options.device)
     logging.basicConfig(

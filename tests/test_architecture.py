@@ -190,7 +190,6 @@ PURE = (
     "wire/settings.py",
     "server/access/auth.py",
     "server/session/history.py",
-    "bench/clips.py",
     "bench/turnfigures.py",
     "doctor/findings.py",
 )

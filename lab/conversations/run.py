@@ -124,7 +124,8 @@ def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
         if isinstance(clip := one.clip, LabClip) and not clip.said.pauses
     ]
     pauses = [own_pauses(clip, one.takes[FOLLOWED.name]) for one, clip in whole]
-    words = [one.words[FOLLOWED.name] for one, _ in whole if one.words]
+    outcomes = [one.outcomes[FOLLOWED.name] for one, _ in whole]
+    words = [one.words for one in outcomes if one.words]
     return {
         "recordings": len(whole),
         "own_pauses": sum(own["pauses"] for own in pauses),

@@ -28,10 +28,9 @@ from lab.command import carry_out
 from lab.conversations.utterances import Utterance, speak
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.llm import DecodingPlan, chosen
-from voiceloop.bench.machine import describe
+from voiceloop.bench.llm import chosen
 from voiceloop.bench.modes import Progress, target_of
-from voiceloop.bench.record import BenchRecord, share
+from voiceloop.bench.record import BenchRecord, describe, share
 from voiceloop.bench.suites import Line, draw_voice
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
@@ -105,22 +104,22 @@ class Talked:
     """Milliseconds of both models for both replies, without branches."""
 
 
-def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
-    """Load the target of `plan` and measure it.
+def run(command: BenchLlm, progress: Progress) -> Found:
+    """Load the target and measure it.
 
     Raises what loading raises.
     """
-    config = plan.config
+    config = chosen(command)
     config = replace(config, branches=config.branches or BRANCHES)
     progress("speaking what is said")
-    talks = read_talks(plan.prompts or FOLLOW_UPS)
+    talks = read_talks(command.prompts or FOLLOW_UPS)
     progress("loading the models")
     llm = SpeculativeLlm(*load_pair(config), config)
     found = list[Talked]()
     for done, talk in enumerate(talks, 1):
         progress(f"talks: {done} of {len(talks)}")
         found.append(_hold(llm, talk))
-    return BenchRecord(
+    record = BenchRecord(
         "branches",
         describe(target_of(llm)),
         {
@@ -132,6 +131,7 @@ def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
         },
         _figures(found),
     )
+    return record, {}
 
 
 def read_talks(path: Path) -> list[Talk]:
@@ -230,11 +230,6 @@ def _figures(found: Sequence[Talked]) -> dict[str, Any]:
         "processor_ms": round(mean(one.processor_ms for one in found), 2),
         "models_ms": round(mean(one.models_ms for one in found), 2),
     }
-
-
-def run(command: BenchLlm, progress: Progress) -> Found:
-    """Carry out the command. Raises what `measure` raises."""
-    return measure(DecodingPlan(chosen(command), command.prompts), progress), {}
 
 
 if __name__ == "__main__":

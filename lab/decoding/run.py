@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Annotated
 
@@ -22,17 +21,17 @@ from lab.decoding.synthetic import synthetic_prompts, vocabulary
 from lab.decoding.transformers import TransformersMode
 from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.llm import (
+    LIMIT_S,
     PROMPTS,
-    DecodingPlan,
     check,
     chosen,
     read_prompts,
     refuse_empty,
 )
-from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import BenchPrompt, DecodingMode, OurMode, Progress, interleave
-from voiceloop.bench.record import BenchRecord
+from voiceloop.bench.record import BenchRecord, describe
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import LlmConfig
 from voiceloop.settings.flags import written
 
 LENGTHS = (4, 5, 3, 6, 2, 8, 1)
@@ -53,60 +52,41 @@ class Decoding(BenchLlm, frozen=True, kw_only=True):
     """Probability that a draft token of the synthetic pair is accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing(DecodingPlan):
-    """The plan of a comparison. Up to a quarter of its time goes into the search for transformers'
-    best draft length."""
-
-    synthetic: str | None = None
-    """Name of a synthetic pair that takes the place of the configured models."""
-    acceptance: float = 0.7
-    """Probability that a draft token of the synthetic pair is accepted."""
-
-
 def run(command: Decoding, progress: Progress) -> Found:
-    """Carry out the command. Raises what `measure` raises."""
-    config, price = chosen(command), command.price_per_hour
-    plan = Pairing(
-        config,
-        command.prompts,
-        command.repeats,
-        price_per_hour=price,
-        synthetic=command.synthetic,
-        acceptance=command.acceptance,
-    )
-    return measure(plan, progress), {}
+    """Load the models and measure them.
 
-
-def measure(plan: Pairing, progress: Progress) -> BenchRecord:
-    """Load the models of `plan` and measure them.
-
-    Raises what loading raises, and ConfigError for a plan that cannot be carried out.
+    Raises what loading raises, and ConfigError for options that cannot be carried out.
     """
-    check(plan)
-    if plan.synthetic and plan.prompts:
+    check(command)
+    if command.synthetic and command.prompts:
         raise ConfigError(
             "synthetic models know no words, so they cannot be given prompts",
             "leave out --prompts, or name models with --target and --draft",
         )
-    if not 0 <= plan.acceptance <= 1:
+    if not 0 <= command.acceptance <= 1:
         raise ConfigError(
-            f"an acceptance of {plan.acceptance:g} is no probability", "choose one from 0 to 1"
+            f"an acceptance of {command.acceptance:g} is no probability", "choose one from 0 to 1"
         )
-    if plan.synthetic:
-        texts = synthetic_prompts(vocabulary(plan.synthetic), 24)
+    if command.synthetic:
+        texts = synthetic_prompts(vocabulary(command.synthetic), 24)
     else:
-        texts = read_prompts(plan.prompts or PROMPTS)
+        texts = read_prompts(command.prompts or PROMPTS)
     progress("loading the models")
-    subjects = load_subjects(plan.config, plan.synthetic, plan.acceptance)
-    return compare(subjects, texts, plan, progress)
+    config = chosen(command)
+    subjects = load_subjects(config, command.synthetic, command.acceptance)
+    return compare(subjects, texts, command, config, progress), {}
 
 
 def compare(
-    subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: Progress
+    subjects: Subjects,
+    texts: Sequence[str],
+    command: Decoding,
+    config: LlmConfig,
+    progress: Progress,
 ) -> BenchRecord:
-    """Measure loaded models on `texts`."""
-    pair, config = subjects.pair, plan.config
+    """Measure loaded models on `texts`. Up to a quarter of the time goes into the search for
+    transformers' best draft length."""
+    pair = subjects.pair
     prompts = [BenchPrompt(text, pair.prompt(text)) for text in texts]
     machine = describe(subjects.target)
 
@@ -123,15 +103,15 @@ def compare(
         "hf_plain": transformers(None, draft=False),
     }
     if subjects.draft is not None:  # otherwise transformers has no such draft
-        took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
+        took = try_lengths(transformers, prompts[:SEARCHED], LIMIT_S / 4, progress)
         assisted = transformers(best_length(took))
         modes |= {"hf_assisted": assisted, "hf_assisted_default": transformers(None)}
     for name, mode in modes.items():
         progress(f"warming up {name}")
         mode.answer(prompts[0])
-    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
+    answers = interleave(modes, prompts * command.repeats, LIMIT_S, progress)
     refuse_empty(answers)
-    found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
+    found = figures_of(pair, prompts[0], answers, config, command.price_per_hour, progress)
     return BenchRecord(
         "llm",
         machine,
@@ -140,16 +120,16 @@ def compare(
             "draft": subjects.names[1],
             "target_parameters": subjects.target.num_parameters(),
             "draft_parameters": subjects.draft_parameters,
-            "synthetic_acceptance": plan.acceptance if plan.synthetic else None,
+            "synthetic_acceptance": command.acceptance if command.synthetic else None,
             "num_speculative_tokens": config.num_speculative_tokens,
             "hf_draft_length": best_length(took) if took else None,
             "hf_draft_lengths_tried": sorted(took),
             "prompts": len(prompts),
             "replies": len(answers["plain"]),
-            "replies_planned": len(prompts) * plan.repeats,
+            "replies_planned": len(prompts) * command.repeats,
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
-            "price_per_hour": plan.price_per_hour,
+            "price_per_hour": command.price_per_hour,
         },
         found,
     )

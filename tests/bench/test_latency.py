@@ -13,7 +13,6 @@ import pytest
 from lab.compare import compare
 from tests.bench.conftest import quiet
 from tests.bench.made import END, MACHINE, answered, clip, take
-from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Suite
 from voiceloop.bench.latency import (
     REPLY_TOKENS,
@@ -27,6 +26,7 @@ from voiceloop.bench.latency import (
     usual_suite,
 )
 from voiceloop.bench.record import text, word_errors
+from voiceloop.bench.suites import Clip, ClipSpeech
 from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.errors import ConfigError
@@ -48,8 +48,7 @@ def measured(own: Clip, *, modes: dict[str, float] = SOUNDS, later: float = 0.0)
 
     takes = {name: made(sound) for name, sound in modes.items()}
     outcomes = {name: outcome(one, own.said) for name, one in takes.items()}
-    words = {name: word_errors("what is the time", one.text) for name, one in outcomes.items()}
-    return Measured(own, takes, outcomes, words, word_errors("what is the time", "what is"))
+    return Measured(own, takes, outcomes, word_errors("what is the time", "what is"))
 
 
 def clips(count: int) -> list[Measured]:
@@ -105,8 +104,9 @@ def test_what_was_not_measured_is_null_or_left_out() -> None:
     assert set(made["ratios"].values()) == {None}
     assert made["turns"] == {}
     silent = take()
+    untold = ClipSpeech(None, clip().said.start, clip().said.end)
     nothing = Measured(
-        clip(), {"speculative": silent}, {"speculative": outcome(silent, clip().said)}, {}, None
+        clip(), {"speculative": silent}, {"speculative": outcome(silent, untold)}, None
     )
     plan = replace(PLAN, modes=modes_of("speculative"))
     made = recorded(plan, [nothing], 1)

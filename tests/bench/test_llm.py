@@ -11,11 +11,11 @@ import pytest
 from tests.bench.conftest import quiet
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.bench.command import BenchLlm
-from voiceloop.bench.llm import PROMPTS, DecodingPlan, chosen, measure, read_prompts
+from voiceloop.bench.llm import PROMPTS, read_prompts
+from voiceloop.bench.llm import run as bench
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply, interleave
 from voiceloop.cli.main import main
 from voiceloop.errors import ConfigError
-from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 
@@ -76,8 +76,8 @@ def test_a_draft_that_does_not_fit_is_told_with_its_reason(
 def test_the_configured_draft_is_measured_beside_plain_decoding(tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.txt"
     prompts.write_text(ASKED)
-    config = chosen(BenchLlm(max_new_tokens=16))
-    found = measure(DecodingPlan(config, prompts, repeats=1, price_per_hour=3.6), quiet).to_json()
+    command = BenchLlm(max_new_tokens=16, prompts=prompts, repeats=1, price_per_hour=3.6)
+    found = bench(command, quiet)[0].to_json()
     assert list(found["modes"]) == ["plain", "speculative"]
     plain, own = found["modes"].values()
     assert plain["drafted"] == 0 and plain["tokens_per_round"] == 1 and plain["acceptance"] is None
@@ -154,18 +154,18 @@ def test_a_folder_is_no_file_of_prompts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "command",
     [
-        DecodingPlan(repeats=0),
-        DecodingPlan(price_per_hour=-1.0),
-        DecodingPlan(price_per_hour=math.inf),
-        DecodingPlan(LlmConfig(max_new_tokens=1)),
+        BenchLlm(repeats=0),
+        BenchLlm(price_per_hour=-1.0),
+        BenchLlm(price_per_hour=math.inf),
+        BenchLlm(max_new_tokens=1),
     ],
     ids=str,
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(plan: DecodingPlan) -> None:
+def test_a_plan_that_cannot_be_carried_out_is_refused(command: BenchLlm) -> None:
     with pytest.raises(ConfigError) as refused:
-        measure(plan, quiet)
+        bench(command, quiet)
     assert refused.value.hint
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.made import BEGAN, END, answered, clip, take
-from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.record import word_errors
+from voiceloop.bench.suites import ClipSpeech
 from voiceloop.bench.turnfigures import cpu_ratio, mode_figures, outcome, paired_times, ratio
 from voiceloop.trace.record import Mark
 
@@ -50,7 +50,7 @@ def test_an_endpoint_in_a_pause_is_a_cut_off_and_what_was_heard_is_joined() -> N
 def test_an_endpoint_that_does_not_come_in_time_is_missed() -> None:
     for ends in ([], [END + 1.6]):
         assert outcome(take(ends=ends), SAID).endpoint_delay_ms is None
-    figures = mode_figures([outcome(take(), SAID)], [], [])
+    figures = mode_figures([outcome(take(), ClipSpeech(None, SAID.start, SAID.end))], [])
     assert figures["missed_endpoints"] == 1
     assert figures["voice_to_voice_ms"] == {"p50": None, "p95": None}
 
@@ -72,16 +72,18 @@ def test_what_follows_an_interruption_is_left_out() -> None:
 
 
 def test_figures_add_up_words_and_shares() -> None:
+    heard = {0.25: "what is the time", 0.35: "what is", 0.45: "what is the time"}
     outcomes = [
-        outcome(take(answered(sound=sound).trace("done"), ends=[END + 0.2]), SAID)
-        for sound in (0.25, 0.35, 0.45)
+        outcome(
+            take(answered(sound=sound).trace("done"), ends=[END + 0.2], heard=[heard[sound]]), SAID
+        )
+        for sound in heard
     ]
-    words = [word_errors("what is the time", heard) for heard in ("what is the time", "what is")]
-    whole = [word_errors("what is the time", heard) for heard in ("what is the", "what is the")]
-    figures = mode_figures(outcomes, words, whole)
+    whole = [word_errors("what is the time", "what is the")] * 3
+    figures = mode_figures(outcomes, whole)
     assert figures["voice_to_voice_ms"]["p50"] == pytest.approx(350)
     assert figures["parts_off_by_ms"] == 0
-    assert figures["wer"] == 0.25
+    assert figures["wer"] == round(2 / 12, 4)
     assert figures["tail_words_lost"] == 1  # two, of which the whole clip misses one too
     assert (figures["turns"], figures["answered"], figures["false_cutoffs"]) == (3, 3, 0)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lab.decoding.pair import Subjects, load_subjects, subjects
-from lab.decoding.run import Pairing, compare
+from lab.decoding.run import Decoding, compare
 from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts
 from tests.bench.conftest import quiet
 from voiceloop.bench.modes import BenchPrompt
@@ -39,8 +39,8 @@ def prompts_for(both: Subjects, count: int) -> list[BenchPrompt]:
 def measured() -> BenchRecord:
     """Of two prompts on drawn models."""
     config = LlmConfig(max_new_tokens=TOKENS, num_speculative_tokens=3, context=256, device="cpu")
-    plan = Pairing(config, repeats=2, price_per_hour=3.6)
-    return compare(drawn(config), synthetic_prompts(VOCAB, 2), plan, quiet)
+    command = Decoding(repeats=2, price_per_hour=3.6)
+    return compare(drawn(config), synthetic_prompts(VOCAB, 2), command, config, quiet)
 
 
 @pytest.fixture(scope="session")

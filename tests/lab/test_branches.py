@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.decoding.branches import BEHIND_S, EARLY_S, FOLLOW_UPS, Talk, measure
+from lab.decoding.branches import BEHIND_S, EARLY_S, FOLLOW_UPS, Talk, run
 from tests.bench.conftest import quiet
 from voiceloop.bench.command import BenchLlm
-from voiceloop.bench.llm import DecodingPlan, chosen
 from voiceloop.errors import ConfigError
 
 pytestmark = pytest.mark.models
@@ -35,15 +34,15 @@ def test_a_reply_has_to_be_begun_before_the_last_words_and_long_enough_before_th
 def test_hits_and_what_they_take_are_told(parallel_pack: None, tmp_path: Path) -> None:
     prompts = tmp_path / "talks.txt"
     prompts.write_text(TALKS)
-    config = chosen(BenchLlm())
-    found = measure(DecodingPlan(config, prompts), quiet).figures
+    command = BenchLlm(prompts=prompts)
+    found = run(command, quiet)[0].figures
     assert found["same_text"] == 1
     assert found["hit_rate"] >= 0.3
     assert 0 < found["tokens_accepted"] <= found["tokens_begun"]
     assert found["passes"] < found["plain_passes"]
     prompts.write_text("no tab\n")
     with pytest.raises(ConfigError, match="there are no talks"):
-        measure(DecodingPlan(config, prompts), quiet)
+        run(command, quiet)
 
 
 def test_the_talks_that_come_with_it_are_all_of_two_turns() -> None:

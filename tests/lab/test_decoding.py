@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from lab.decoding.run import Pairing, best_length, compare, measure, try_lengths
+from lab.decoding.run import Decoding, best_length, compare, run, try_lengths
 from lab.decoding.synthetic import synthetic_prompts
 from tests.bench.conftest import quiet
 from tests.lab.conftest import TOKENS, VOCAB, drawn
 from voiceloop.bench.llm import PROMPTS
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply
 from voiceloop.errors import ConfigError
-from voiceloop.settings.config import LlmConfig
+from voiceloop.settings.config import Config, LlmConfig
 
 pytestmark = pytest.mark.models
 
@@ -85,7 +85,7 @@ def test_the_prediction_stands_beside_what_was_measured(record: dict[str, Any]) 
 
 def test_drawn_replies_are_equal_in_both_of_our_modes() -> None:
     config = LlmConfig(context=256, device="cpu", max_new_tokens=TOKENS, temperature=0.8, seed=0)
-    own = compare(drawn(config), synthetic_prompts(VOCAB, 2), Pairing(config, repeats=1), quiet)
+    own = compare(drawn(config), synthetic_prompts(VOCAB, 2), Decoding(repeats=1), config, quiet)
     assert own.figures["greedy_equal"] is None
     assert own.figures["modes"]["speculative"]["equal_to_plain"] == 1
 
@@ -115,18 +115,18 @@ def test_the_best_draft_length_is_found_where_it_is(best: int, tried: int) -> No
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "command",
     [
-        Pairing(acceptance=1.5),
-        Pairing(acceptance=math.nan),
-        Pairing(LlmConfig(num_speculative_tokens=0)),
-        Pairing(LlmConfig(draft="none")),
-        Pairing(synthetic="huge"),
-        Pairing(synthetic="tiny", prompts=PROMPTS),
+        Decoding(acceptance=1.5),
+        Decoding(acceptance=math.nan),
+        Decoding(settings=Config(llm=LlmConfig(num_speculative_tokens=0))),
+        Decoding(draft="none"),
+        Decoding(synthetic="huge"),
+        Decoding(synthetic="tiny", prompts=PROMPTS),
     ],
     ids=str,
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(plan: Pairing) -> None:
+def test_a_plan_that_cannot_be_carried_out_is_refused(command: Decoding) -> None:
     with pytest.raises(ConfigError) as refused:
-        measure(plan, quiet)
+        run(command, quiet)
     assert refused.value.hint

@@ -17,15 +17,22 @@ from msgspec.structs import replace
 
 from voiceloop.assembly.loading import load_asr
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
-from voiceloop.bench.clips import Clip, at_level, room
 from voiceloop.bench.command import BenchAsr, Found
-from voiceloop.bench.machine import most_memory_mb, rotation, surroundings
-from voiceloop.bench.record import BenchRecord, share, word_errors
+from voiceloop.bench.record import (
+    BenchRecord,
+    most_memory_mb,
+    rotation,
+    share,
+    surroundings,
+    word_errors,
+)
 from voiceloop.bench.suites import (
     ESPEAK_VOICES,
     FLITE_VOICES,
     GENERAL,
+    Clip,
     Line,
+    at_level,
     build,
     by_espeak,
     by_flite,
@@ -33,6 +40,7 @@ from voiceloop.bench.suites import (
     of_people,
     read_folder,
     resampled,
+    room,
 )
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError

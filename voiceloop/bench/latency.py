@@ -11,12 +11,19 @@ from typing import Any
 from msgspec import structs
 
 from voiceloop.assembly.loading import open_engines
-from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Found
-from voiceloop.bench.machine import engines, most_memory_mb, rotation, surroundings
 from voiceloop.bench.modes import without_draft
-from voiceloop.bench.record import BenchRecord, WordErrors, word_error_rate, word_errors
-from voiceloop.bench.suites import SPEECH, build, of_people, read_folder
+from voiceloop.bench.record import (
+    BenchRecord,
+    WordErrors,
+    engines,
+    most_memory_mb,
+    rotation,
+    surroundings,
+    word_error_rate,
+    word_errors,
+)
+from voiceloop.bench.suites import SPEECH, Clip, build, of_people, read_folder
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Studio, Take
 from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
 from voiceloop.errors import ConfigError
@@ -31,6 +38,11 @@ TURNS, LIMIT_S = 24, 630.0
 """Number of clips, and the time limit in seconds, if no number of clips is given."""
 REPLY_TOKENS = 60
 """Maximum number of tokens in a brief reply."""
+RECORDED = (
+    *("voice_to_voice_ms", "endpoint_to_sound_ms", "endpoint_delay_ms", "cut_offs"),
+    *("wasted_tokens", "replies_dropped", "underruns"),
+)
+"""Fields of an `Outcome` that the record of a clip has, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +52,6 @@ class Measured:
     clip: Clip
     takes: Mapping[str, Take]
     outcomes: Mapping[str, Outcome]
-    words: Mapping[str, WordErrors]
-    """Word errors of each mode; empty if the words of the clip are not known."""
     whole: WordErrors | None
     """Word errors of decoding the whole clip at once; None if its words are not known."""
 
@@ -115,21 +125,17 @@ def brief(config: Config) -> Config:
 
 
 def _recordings(plan: LatencyPlan) -> Sequence[Clip]:
-    assert plan.folder is not None, "a folder is named"
-    return read_folder(plan.folder)[: plan.turns]
-
-
-def _people(plan: LatencyPlan) -> Sequence[Clip]:
     return read_folder(folder_of(plan))[: plan.turns]
 
 
 def folder_of(plan: LatencyPlan) -> Path:
-    """Return the folder of people's recordings.
+    """Return the folder of recordings.
 
-    Raises ConfigError if none is known, or if the recogniser is the starter's.
+    Raises ConfigError if none is known, or if people's words are to be told by the starter's
+    recogniser.
     """
     asr = plan.config.asr
-    if asr.engine == "whisper" and asr.model == "starter":
+    if plan.suite.name == "people" and asr.engine == "whisper" and asr.model == "starter":
         raise ConfigError(
             "the starter recogniser cannot tell the words of people", "name another: --asr.model"
         )
@@ -145,7 +151,7 @@ SUITES = {
     for suite in (
         Suite("starter", lambda plan: build("starter", plan.clips, plan.seed)),
         Suite("questions", lambda plan: build("questions", plan.clips, plan.seed), brief=True),
-        Suite("people", _people, (FOLLOWED,), brief=True, timed=False),
+        Suite("people", _recordings, (FOLLOWED,), brief=True, timed=False),
         Suite("input", _recordings),
     )
 }
@@ -225,10 +231,8 @@ def _measure_clip(
     }
     outcomes = {name: outcome(take, clip.said) for name, take in takes.items()}
     said = clip.said.text
-    if said is None:
-        return Measured(clip, takes, outcomes, {}, None)
-    words = {name: word_errors(said, one.text) for name, one in outcomes.items()}
-    return Measured(clip, takes, outcomes, words, word_errors(said, studio.whole(clip)))
+    whole = None if said is None else word_errors(said, studio.whole(clip))
+    return Measured(clip, takes, outcomes, whole)
 
 
 def decides(mode: SessionMode) -> bool:
@@ -251,19 +255,16 @@ def record(
         return [one.outcomes[name] for one in measured]
 
     names, fast = [mode.name for mode in plan.chosen], FOLLOWED.name
-    known = [one for one in measured if one.whole is not None]
-    whole = [one.whole for one in known if one.whole is not None]
-    modes = {
-        name: mode_figures(outcomes(name), [one.words[name] for one in known], whole)
-        for name in names
-    }
-    both = {slow: {slow, fast} <= modes.keys() for slow in ("sequential", "streaming")}
+    whole = [one.whole for one in measured if one.whole is not None]
+    modes = {name: mode_figures(outcomes(name), whole) for name in names}
     found = {
         "modes": modes,
         "whole_clip_wer": word_error_rate(whole),
         "ratios": {
-            f"{slow}_over_{fast}": ratio(outcomes(slow), outcomes(fast)) if there else None
-            for slow, there in both.items()
+            f"{slow}_over_{fast}": ratio(outcomes(slow), outcomes(fast))
+            if {slow, fast} <= modes.keys()
+            else None
+            for slow in ("sequential", "streaming")
         },
         "cpu_over_streaming": {
             name: cpu_ratio(outcomes(name), outcomes("streaming"))
@@ -300,26 +301,18 @@ def _settings(plan: LatencyPlan) -> dict[str, Any]:
 
 def _about(one: Measured) -> dict[str, Any]:
     """Return the record of one clip, with its results in each mode."""
+    takes = {name: _result(found) for name, found in one.outcomes.items()}
+    return {"name": one.clip.name, "text": one.clip.said.text, "takes": takes}
+
+
+def _result(found: Outcome) -> dict[str, Any]:
     return {
-        "name": one.clip.name,
-        "text": one.clip.said.text,
-        "takes": {
-            name: {
-                "heard_as": found.text,
-                "voice_to_voice_ms": found.voice_to_voice_ms,
-                "endpoint_to_sound_ms": found.endpoint_to_sound_ms,
-                "endpoint_delay_ms": found.endpoint_delay_ms,
-                "parts_ms": dict(found.parts_ms),
-                "cut_offs": found.cut_offs,
-                "words": one.words[name].words if one.words else None,
-                "word_errors": one.words[name].errors if one.words else None,
-                "wasted_tokens": found.wasted_tokens,
-                "replies_dropped": found.replies_dropped,
-                "underruns": found.underruns,
-                "cpu_s": round(found.cpu_s, 3),
-            }
-            for name, found in one.outcomes.items()
-        },
+        "heard_as": found.text,
+        **{name: getattr(found, name) for name in RECORDED},
+        "parts_ms": dict(found.parts_ms),
+        "words": found.words and found.words.words,
+        "word_errors": found.words and found.words.errors,
+        "cpu_s": round(found.cpu_s, 3),
     }
 
 

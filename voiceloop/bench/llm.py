@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import (
     BenchPrompt,
     MeasuredReply,
@@ -35,7 +33,7 @@ from voiceloop.bench.modes import (
     trained,
     without_draft,
 )
-from voiceloop.bench.record import BenchRecord, bootstrap, share
+from voiceloop.bench.record import BenchRecord, bootstrap, describe, share
 from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
 from voiceloop.llm.engine import SpeculativeLlm
@@ -52,23 +50,10 @@ PLAIN, OWN = "none", "speculative"
 """Names of two modes: the target without a draft, and the engine as configured."""
 CHAIN = " (chain)"
 """Suffix to the name of a draft that can draft trees, but is measured with chains only."""
+LIMIT_S = 240.0
+"""Time limit in seconds. No prompt is begun that would probably exceed it."""
 CONFIDENCE = 0.95
 """Confidence of the intervals of ratios."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodingPlan:
-    """The plan of a measurement of decoding."""
-
-    config: LlmConfig = field(default_factory=LlmConfig)
-    prompts: Path | None = None
-    """File of questions, one on each line; None means `PROMPTS`."""
-    repeats: int = 3
-    """Times that every prompt is answered in every mode."""
-    limit_s: float = 240.0
-    """Time limit in seconds. No prompt is begun that would probably exceed it."""
-    price_per_hour: float | None = None
-    """Price of the machine for an hour, in any currency."""
 
 
 def chosen(command: BenchLlm) -> LlmConfig:
@@ -92,28 +77,22 @@ def chosen(command: BenchLlm) -> LlmConfig:
 
 
 def run(command: BenchLlm, progress: Progress) -> Found:
-    """Run `voiceloop bench llm`. Raises what `measure` raises, and ConfigError if `llm.engine` is
-    not `speculative`."""
+    """Run `voiceloop bench llm`: load the models and measure them; with `--drafts all`, measure all
+    drafts that fit.
+
+    Raises the errors of loading, and ConfigError for options that cannot be carried out.
+    """
     if (engine := command.settings.llm.engine) != "speculative":
         raise ConfigError(
             f"llm.engine is {engine}, and bench llm measures how models decode in this process",
             "`bench latency` measures conversations with any engine",
         )
-    price = command.price_per_hour
-    plan = DecodingPlan(chosen(command), command.prompts, command.repeats, price_per_hour=price)
-    return measure(plan, progress, every=command.drafts is not None), {}
-
-
-def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> BenchRecord:
-    """Load the models of `plan` and measure them; with `every`, measure all drafts that fit.
-
-    Raises the errors of loading, and ConfigError for a plan that cannot be carried out.
-    """
-    check(plan)
-    texts = read_prompts(plan.prompts or PROMPTS)
+    check(command)
+    config = chosen(command)
+    texts = read_prompts(command.prompts or PROMPTS)
     refused: dict[str, str] = {}
-    engines = _every(plan.config, refused, progress) if every else _own(plan.config, progress)
-    first, most = engines[PLAIN], plan.config.max_new_tokens
+    engines = _every(config, refused, progress) if command.drafts else _own(config, progress)
+    first, most = engines[PLAIN], config.max_new_tokens
     prompts = [BenchPrompt(text, prompt_of(first, text)) for text in texts]
     conversations = {name: llm.conversation() for name, llm in engines.items()}
     modes = {name: OurMode(one, most) for name, one in conversations.items()}
@@ -121,10 +100,10 @@ def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> B
         progress(f"warming up {name}")
         mode.answer(prompts[0])
     before = {name: one.counters for name, one in conversations.items()}
-    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
+    answers = interleave(modes, prompts * command.repeats, LIMIT_S, progress)
     refuse_empty(answers)
     found: dict[str, dict[str, Any]] = {
-        name: figures(own, answers[PLAIN], plan.price_per_hour)
+        name: figures(own, answers[PLAIN], command.price_per_hour)
         | _over_plain(own, answers[PLAIN])
         | _models(own, before[name], conversations[name].counters)
         for name, own in answers.items()
@@ -132,25 +111,24 @@ def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> B
     plain_ms = found[PLAIN]["models_ms_per_token"]
     for own in found.values():
         own["predicted"] = round(plain_ms / own["models_ms_per_token"], 4)
+    machine = describe(target_of(first))
     settings = {
-        "target": plan.config.target,
-        "draft": plan.config.draft,
+        "target": config.target,
+        "draft": config.draft,
         "target_parameters": target_of(first).parameters,
-        "num_speculative_tokens": plan.config.num_speculative_tokens,
+        "num_speculative_tokens": config.num_speculative_tokens,
         "prompts": len(prompts),
         "replies": len(answers[PLAIN]),
-        "replies_planned": len(prompts) * plan.repeats,
+        "replies_planned": len(prompts) * command.repeats,
         "max_new_tokens": most,
-        "temperature": plan.config.temperature,
-        "price_per_hour": plan.price_per_hour,
+        "temperature": config.temperature,
+        "price_per_hour": command.price_per_hour,
     }
-    machine = describe(target_of(first))
     if OWN in found:
-        return BenchRecord("llm", machine, settings, _modes(found, answers, plan.config))
+        return BenchRecord("llm", machine, settings, _modes(found, answers, config)), {}
     best = max(found, key=lambda name: found[name]["over_plain"])
-    return BenchRecord(
-        "drafts", machine, settings, {"drafts": found, "best": best, "refused": refused}
-    )
+    compared = {"drafts": found, "best": best, "refused": refused}
+    return BenchRecord("drafts", machine, settings, compared), {}
 
 
 def _modes(
@@ -219,18 +197,17 @@ def _names(config: LlmConfig) -> list[str]:
 # --- prompts and answers -------------------------------------------------------------------------
 
 
-def check(plan: DecodingPlan) -> None:
-    """Raise ConfigError for a plan that cannot be carried out."""
-    if plan.config.max_new_tokens < 2:
+def check(command: BenchLlm) -> None:
+    """Raise ConfigError for options that cannot be carried out."""
+    if command.max_new_tokens < 2:
         raise ConfigError(
             "a reply of one token has no round to measure", "set --max-new-tokens to 2 or more"
         )
-    if plan.repeats < 1:
+    if command.repeats < 1:
         raise ConfigError("nothing is measured in no repeats", "set --repeats to 1 or more")
-    if plan.price_per_hour is not None and not 0 <= plan.price_per_hour < math.inf:
-        raise ConfigError(
-            f"{plan.price_per_hour:g} is no price", "give --price-per-hour a number of 0 or more"
-        )
+    price = command.price_per_hour
+    if price is not None and not 0 <= price < math.inf:
+        raise ConfigError(f"{price:g} is no price", "give --price-per-hour a number of 0 or more")
 
 
 def read_prompts(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
-from voiceloop.bench.machine import rotation
+from voiceloop.bench.record import rotation
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.draft.featuredraft import LayerDrafter
 from voiceloop.llm.engine import SpeculativeLlm

@@ -1,5 +1,5 @@
-"""The record that every measurement returns, with statistics and word errors for it, and how it is
-shown: progress on stderr, and the report.
+"""The record that every measurement returns: the machine, statistics and word errors for it, and
+how it is shown: progress on stderr, and the report.
 
 `--json` prints the record, and a report keeps it as `bench.json`. The report draws it as text with
 Markdown tables, for a terminal and for a file. Each row is a figure, under its name in the JSON and
@@ -10,22 +10,34 @@ before other percentiles.
 from __future__ import annotations
 
 import json
+import math
+import os
+import platform
 import re
+import resource
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from transformers import PreTrainedModel
 
+import voiceloop
 from voiceloop.asr.transcript import normalise
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import NUMBERS
+from voiceloop.llm.model.decoder import Decoder
+from voiceloop.settings.config import Config
 from voiceloop.trace.record import percentiles
 
+T = TypeVar("T")
 Values = Mapping[str, Any]
 Statistic = Callable[..., Any]
 """A function such as `np.median`, which also takes an axis."""
@@ -46,7 +58,7 @@ class BenchRecord:
     bench: str
     """Name of the measurement, such as `llm` or `latency`."""
     machine: Values
-    """The machine, as `voiceloop.bench.machine` describes it."""
+    """The machine, as `voiceloop.bench.record` describes it."""
     settings: Values
     """The plan, and the settings that matter for it."""
     figures: Values
@@ -60,6 +72,81 @@ class BenchRecord:
         """Return the object that `--json` prints. Each figure is a key of the object itself."""
         about = {"bench": self.bench, "machine": self.machine, "settings": self.settings}
         return {**about, **self.figures, **self.single}
+
+
+# --- the machine ---------------------------------------------------------------------------------
+
+
+def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
+    """Describe the machine now, with the device and the dtype of `model`."""
+    device = model.device
+    return surroundings() | {
+        "device": device.type,
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "transformers": version("transformers"),
+    }
+
+
+def surroundings() -> dict[str, object]:
+    """Describe the machine now: its processor, its load, the threads of torch, and versions."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "voiceloop": voiceloop.__version__,
+    }
+
+
+def engines(config: Config) -> dict[str, object]:
+    """Return the names of the configured engines, and the limit of tokens for a reply."""
+    return {
+        "asr": f"{config.asr.engine} {config.asr.model}",
+        "target": config.llm.target,
+        "draft": config.llm.draft,
+        "tts": config.tts.engine,
+        "max_new_tokens": config.llm.max_new_tokens,
+    }
+
+
+def most_memory_mb() -> float:
+    """Return the peak resident memory of this process, in MB."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round((held if sys.platform == "darwin" else 1024 * held) / 2**20, 1)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def rotation(
+    contestants: Sequence[T], times: int, limit_s: float = math.inf
+) -> Iterator[tuple[int, list[T]]]:
+    """Yield the numbers 0 to `times` - 1, each with all `contestants` in the order of their turns.
+
+    The first number always comes. Another number comes only if it would end within `limit_s`
+    seconds of the start, assuming that it takes as long as the longest one so far.
+    """
+    began, longest = perf_counter(), 0.0
+    for number in range(times):
+        start = perf_counter()
+        if number and start - began + longest > limit_s:
+            return
+        first = number % len(contestants)
+        yield number, [*contestants[first:], *contestants[:first]]
+        longest = max(longest, perf_counter() - start)
+
+
+# --- figures -------------------------------------------------------------------------------------
 
 
 def spread(
@@ -137,6 +224,9 @@ def word_error_rate(compared: Iterable[WordErrors]) -> float | None:
     pairs = [(one.errors, one.words) for one in compared]
     words = sum(words for _, words in pairs)
     return sum(errors for errors, _ in pairs) / words if words else None
+
+
+# --- the report ----------------------------------------------------------------------------------
 
 
 def text(record: BenchRecord) -> str:

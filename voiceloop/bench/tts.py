@@ -20,8 +20,7 @@ import soxr
 from voiceloop.assembly.loading import load_asr, load_tts
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchTts, Found
-from voiceloop.bench.machine import most_memory_mb, surroundings
-from voiceloop.bench.record import BenchRecord, spread, word_errors
+from voiceloop.bench.record import BenchRecord, most_memory_mb, spread, surroundings, word_errors
 from voiceloop.engines import Asr, AsrRequest, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language

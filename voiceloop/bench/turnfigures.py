@@ -7,16 +7,16 @@ detector found is used instead. This module knows neither engines nor clocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from voiceloop.asr.turns import TurnEnded
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.bench.clips import ClipSpeech
-from voiceloop.bench.record import WordErrors, share, spread
+from voiceloop.bench.record import WordErrors, share, spread, word_errors
+from voiceloop.bench.suites import ClipSpeech
 from voiceloop.bench.takes import Take
 from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
@@ -25,8 +25,7 @@ MISSED_MS = 1500.0
 """An endpoint counts as missed if it comes more than this many ms after the end of speech."""
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
+class Behind(NamedTuple):
     """Delays of a partial transcript behind the end of its audio, in milliseconds."""
 
     begun: float
@@ -56,6 +55,8 @@ class Outcome:
     """Endpoints before the true end of speech; if that is not known, all endpoints but the last."""
     text: str
     """The final transcripts of all turns, joined."""
+    words: WordErrors | None
+    """The word errors of `text`; None if the words of the clip are not known."""
     retracted: int
     """Committed words that the final decode did not confirm."""
     replies_dropped: int
@@ -87,6 +88,8 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
         (one for one in take.transcripts if one.turn <= last_turn), key=lambda one: one.turn
     )
 
+    text = " ".join(one.text for one in finals if one.text)
+
     def total(name: str) -> int:
         return round(sum(one.counters.get(name, 0) for one in take.traces))
 
@@ -96,7 +99,8 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
         None if delay is None else delay / SPEECH_RATE * 1000,
         (parts_ms(trace) if trace else None) or {},
         cut_offs,
-        " ".join(one.text for one in finals if one.text),
+        text,
+        None if said.text is None else word_errors(said.text, text),
         total("retracted_words"),
         total("replies_dropped"),
         total("wasted_tokens"),
@@ -121,62 +125,48 @@ def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
     return cut_offs, int(delay) if delay <= samples(MISSED_MS) else None
 
 
-def behind(take: Take) -> list[Behind]:
-    """Return the delays of all partial transcripts of a take.
+def behind(take: Take) -> Iterator[Behind]:
+    """Yield the delays of all partial transcripts of a take.
 
     The delay of a transcript is the time since the last sample of its audio was recorded. It is
     least when the transcript arrives, and greatest just before the next one arrives.
     """
-    found: list[Behind] = []
     for trace in take.traces:
-        decodes = [span for span in trace.spans if span.lane == Lane.ASR]
-        decodes.sort(key=lambda span: span.end)
-        for span, following in zip_longest(decodes, decodes[1:]):
+        decodes = sorted(
+            (span for span in trace.spans if span.lane == Lane.ASR), key=lambda span: span.end
+        )
+        for span, after in zip_longest(decodes, decodes[1:]):
             if span.name == "partial":
                 recorded = take.began + float(span.args["until_s"])
-                found.append(
-                    Behind(
-                        1000 * (span.start - recorded),
-                        1000 * (span.end - recorded),
-                        1000 * (following.end - recorded) if following else None,
-                    )
-                )
-    return found
+                replaced = None if after is None else 1000 * (after.end - recorded)
+                begun, arrived = 1000 * (span.start - recorded), 1000 * (span.end - recorded)
+                yield Behind(begun, arrived, replaced)
 
 
-def mode_figures(
-    outcomes: Sequence[Outcome], words: Sequence[WordErrors], whole: Sequence[WordErrors]
-) -> dict[str, Any]:
-    """Return the figures of one mode.
-
-    `words` are the word errors of all clips with known words. `whole` are the word errors when each
-    of these clips is decoded in one piece.
-    """
-    voice = [one.voice_to_voice_ms for one in outcomes if one.voice_to_voice_ms is not None]
-    sums = [
-        abs(sum(one.parts_ms.values()) - one.voice_to_voice_ms)
-        for one in outcomes
-        if one.voice_to_voice_ms is not None
-    ]
+def mode_figures(outcomes: Sequence[Outcome], whole: Sequence[WordErrors]) -> dict[str, Any]:
+    """Return the figures of one mode. `whole` are the word errors when each of the clips with known
+    words is decoded in one piece."""
+    answered = [one for one in outcomes if one.voice_to_voice_ms is not None]
+    off_by = [abs(sum(one.parts_ms.values()) - (one.voice_to_voice_ms or 0)) for one in answered]
+    words = [one.words for one in outcomes if one.words is not None]
     said, wrong = sum(one.words for one in words), sum(one.errors for one in words)
+    lost = [max(0, own.tail - other.tail) for own, other in zip(words, whole, strict=True)]
     names = next((tuple(one.parts_ms) for one in outcomes if one.parts_ms), ())
     partials = [partial for one in outcomes for partial in one.partials]
     return {
         "turns": len(outcomes),
-        "answered": len(voice),
-        "voice_to_voice_ms": spread(voice),
+        "answered": len(answered),
+        "voice_to_voice_ms": spread(one.voice_to_voice_ms for one in outcomes),
         "endpoint_to_sound_ms": spread(one.endpoint_to_sound_ms for one in outcomes),
         "endpoint_delay_ms": spread(one.endpoint_delay_ms for one in outcomes),
         "parts_ms": {name: spread(one.parts_ms.get(name) for one in outcomes) for name in names},
-        "parts_off_by_ms": round(max(sums, default=0.0), 3),
+        "parts_off_by_ms": round(max(off_by, default=0.0), 3),
         "false_cutoffs": share(sum(one.cut_offs > 0 for one in outcomes), len(outcomes)),
         "missed_endpoints": sum(one.endpoint_delay_ms is None for one in outcomes),
         "wer": share(wrong, said),
         "words": said,
         "word_errors": wrong,
-        "tail_words_lost": sum(
-            max(0, own.tail - other.tail) for own, other in zip(words, whole, strict=True)
-        ),
+        "tail_words_lost": sum(lost),
         "finals_that_differ": share(sum(one.retracted > 0 for one in outcomes), len(outcomes)),
         "replies_dropped": sum(one.replies_dropped for one in outcomes),
         "wasted_tokens": sum(one.wasted_tokens for one in outcomes),
