@@ -92,10 +92,14 @@ def test_the_region_is_four_rows_and_small_terminals_have_no_meter_and_no_keys(w
     assert ("▁" in state, "q quit" in keys) == ((width >= 60,) * 2)
 
 
+def console(width: int, *, styled: bool = True) -> Console:
+    """A console with or without colours."""
+    return Console(width=width, color_system="standard" if styled else None, _environ={})
+
+
 def drawn(exchange: TurnText, width: int, *, styled: bool = True) -> tuple[Text, Text]:
     """The two rows of words, behind the state."""
-    console = Console(width=width)
-    _, first, second, _ = rows("speaking", exchange, [], STATUS, console, styled=styled)
+    _, first, second, _ = rows("speaking", exchange, [], STATUS, console(width, styled=styled))
     begin = first.plain.index("speaking") + STATE + 1
     return first[begin:], second[begin:]
 
@@ -128,7 +132,7 @@ def test_words_flow_over_two_rows_and_the_tentative_ones_are_dim(
 
 def test_the_keys_are_listed_above_the_last_one_and_a_typed_line_takes_their_place() -> None:
     def last(status: Status, width: int) -> list[str]:
-        made = rows("listening", TurnText(), [], status, Console(width=width), styled=True)
+        made = rows("listening", TurnText(), [], status, Console(width=width))
         return [row.plain for row in made[3:]]
 
     assert last(replace(STATUS, keys="a one\nb two"), 40) == [" a one", f" b two{'01:15 ':>34}"]
@@ -178,7 +182,7 @@ def test_the_meter_rises_with_the_level() -> None:
 def test_between_turns_the_state_is_that_of_the_microphone() -> None:
     for idle in ("listening", "muted", "press space to talk"):
         status = replace(STATUS, idle=idle)
-        text = rows("listening", TurnText(), [], status, Console(width=40), styled=False)
+        text = rows("listening", TurnText(), [], status, Console(width=40))
         assert text[1].plain.strip() == idle
 
 
@@ -317,7 +321,7 @@ def test_a_row_is_never_wider_than_the_terminal(
 ) -> None:
     exchange = TurnText(Transcript(1, 1, words(settled), words(tentative)))
     status = replace(STATUS, level=level)
-    made = rows("hearing you", exchange, [1.0] * 8, status, Console(width=width), styled=styled)
+    made = rows("hearing you", exchange, [1.0] * 8, status, console(width, styled=styled))
     assert len(made) == 4
     assert not any("\n" in row.plain for row in made)
     if width >= 40:

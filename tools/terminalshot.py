@@ -93,9 +93,9 @@ def conversed(width: int) -> Console:
     for event in EVENTS:
         activity.follow(event)
         for made in writer.follow(event):
-            console.print(entry(made, console, styled=True), highlight=False)
+            console.print(entry(made, console), highlight=False)
     newest = writer.exchanges.live[3]
-    for row in rows(activity.state, newest, LEVELS, STATUS, console, styled=True):
+    for row in rows(activity.state, newest, LEVELS, STATUS, console):
         console.print(row, no_wrap=True)
     return console
 

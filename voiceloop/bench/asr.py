@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from voiceloop.assembly.loading import load_asr
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
+from voiceloop.bench import suites
 from voiceloop.bench.command import BenchAsr, Found
 from voiceloop.bench.record import (
     BenchRecord,
@@ -25,22 +26,6 @@ from voiceloop.bench.record import (
     share,
     surroundings,
     word_errors,
-)
-from voiceloop.bench.suites import (
-    ESPEAK_VOICES,
-    FLITE_VOICES,
-    GENERAL,
-    Clip,
-    Line,
-    at_level,
-    build,
-    by_espeak,
-    by_flite,
-    draw_voice,
-    of_people,
-    read_folder,
-    resampled,
-    room,
 )
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError
@@ -96,9 +81,9 @@ def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
     fast = load_asr(command.settings)
     plain = load_asr(full_windows(command.settings))
     progress("preparing what is said")
-    folder = of_people(command.input)
-    corpora = {"people": beginnings(read_folder(folder))} if folder else {}
-    corpora["questions"] = beginnings(build("questions", command.clips, command.seed))
+    folder = suites.of_people(command.input)
+    corpora = {"people": beginnings(suites.read_folder(folder))} if folder else {}
+    corpora["questions"] = beginnings(suites.build("questions", command.clips, command.seed))
     corpora["short questions"] = short(command.clips // 2, command.seed)
     settings = {
         "asr": f"{asr.engine} {asr.model}",
@@ -130,7 +115,7 @@ def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
     ]
 
 
-def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
+def beginnings(clips: Iterable[suites.Clip]) -> list[DecodeCase]:
     """Return each clip, and the beginnings of it that end before its speech. If it is not known
     where the speech ends, the end of the clip is used."""
     return [
@@ -142,23 +127,28 @@ def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
 
 def short(count: int, seed: int) -> list[DecodeCase]:
     """Return `count` short questions, spoken alternately by flite and by espeak-ng."""
-    texts = [text for text in GENERAL if len(text.split()) <= SHORT_WORDS]
+    texts = [text for text in suites.GENERAL if len(text.split()) <= SHORT_WORDS]
     rng = np.random.default_rng(seed)
     order = [texts[at] for at in rng.permutation(len(texts))]
     lines = [
-        Line(
+        suites.Line(
             order[number // 2 % len(order)],
-            *draw_voice(rng, (FLITE_VOICES, ESPEAK_VOICES)[number % 2]),
+            *suites.draw_voice(rng, (suites.FLITE_VOICES, suites.ESPEAK_VOICES)[number % 2]),
         )
         for number in range(count)
     ]
-    pcms = by_flite(lines[::2]), [resampled(one.pcm, one.rate) for one in by_espeak(lines[1::2])]
+    pcms = (
+        suites.by_flite(lines[::2]),
+        [suites.resampled(one.pcm, one.rate) for one in suites.by_espeak(lines[1::2])],
+    )
     around = silence(samples(MARGIN_MS))
     made: list[DecodeCase] = []
     for number, line in enumerate(lines):
-        pcm = at_level(pcms[number % 2][number // 2], SPEECH_DBFS)
+        pcm = suites.at_level(pcms[number % 2][number // 2], SPEECH_DBFS)
         sound = np.concatenate((around, pcm, around))
-        made.append(DecodeCase(f"short-{number:03}", sound + room(rng, len(sound)), line.text))
+        made.append(
+            DecodeCase(f"short-{number:03}", sound + suites.room(rng, len(sound)), line.text)
+        )
     return made
 
 

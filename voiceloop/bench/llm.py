@@ -15,24 +15,9 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from voiceloop.bench import modes
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.modes import (
-    BenchPrompt,
-    MeasuredReply,
-    OurMode,
-    Progress,
-    as_chain,
-    drafts,
-    edges,
-    figures,
-    interleave,
-    paired,
-    prompt_of,
-    rounded,
-    target_of,
-    trained,
-    without_draft,
-)
+from voiceloop.bench.modes import MeasuredReply, Progress
 from voiceloop.bench.record import BenchRecord, bootstrap, describe, share
 from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
@@ -93,17 +78,17 @@ def run(command: BenchLlm, progress: Progress) -> Found:
     refused: dict[str, str] = {}
     engines = _every(config, refused, progress) if command.drafts else _own(config, progress)
     first, most = engines[PLAIN], config.max_new_tokens
-    prompts = [BenchPrompt(text, prompt_of(first, text)) for text in texts]
+    prompts = [modes.BenchPrompt(text, modes.prompt_of(first, text)) for text in texts]
     conversations = {name: llm.conversation() for name, llm in engines.items()}
-    modes = {name: OurMode(one, most) for name, one in conversations.items()}
-    for name, mode in modes.items():
+    ours = {name: modes.OurMode(one, most) for name, one in conversations.items()}
+    for name, mode in ours.items():
         progress(f"warming up {name}")
         mode.answer(prompts[0])
     before = {name: one.counters for name, one in conversations.items()}
-    answers = interleave(modes, prompts * command.repeats, LIMIT_S, progress)
+    answers = modes.interleave(ours, prompts * command.repeats, LIMIT_S, progress)
     refuse_empty(answers)
     found: dict[str, dict[str, Any]] = {
-        name: figures(own, answers[PLAIN], command.price_per_hour)
+        name: modes.figures(own, answers[PLAIN], command.price_per_hour)
         | _over_plain(own, answers[PLAIN])
         | _models(own, before[name], conversations[name].counters)
         for name, own in answers.items()
@@ -111,11 +96,11 @@ def run(command: BenchLlm, progress: Progress) -> Found:
     plain_ms = found[PLAIN]["models_ms_per_token"]
     for own in found.values():
         own["predicted"] = round(plain_ms / own["models_ms_per_token"], 4)
-    machine = describe(target_of(first))
+    machine = describe(modes.target_of(first))
     settings = {
         "target": config.target,
         "draft": config.draft,
-        "target_parameters": target_of(first).parameters,
+        "target_parameters": modes.target_of(first).parameters,
         "num_speculative_tokens": config.num_speculative_tokens,
         "prompts": len(prompts),
         "replies": len(answers[PLAIN]),
@@ -135,12 +120,12 @@ def _modes(
     found: Mapping[str, Any], answers: Mapping[str, Sequence[MeasuredReply]], config: LlmConfig
 ) -> dict[str, Any]:
     """Return the figures of plain decoding beside those of the configured draft."""
-    ratio = paired(answers[OWN], answers[PLAIN])
+    ratio = modes.paired(answers[OWN], answers[PLAIN])
     same = [one.ids for one in answers[OWN]] == [one.ids for one in answers[PLAIN]]
     return {
         "modes": {"plain": found[PLAIN], OWN: found[OWN]},
-        "ratios": {"speculative_over_plain": rounded(ratio.middle)},
-        "spreads": {"speculative_over_plain": edges(ratio)},
+        "ratios": {"speculative_over_plain": modes.rounded(ratio.middle)},
+        "spreads": {"speculative_over_plain": modes.edges(ratio)},
         "greedy_equal": same if config.temperature == 0 else None,
     }
 
@@ -154,7 +139,7 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
     draft."""
     progress("loading the models")
     llm = SpeculativeLlm(*load_pair(config), config)
-    return {PLAIN: without_draft(llm), **({OWN: llm} if drafts(llm) else {})}
+    return {PLAIN: modes.without_draft(llm), **({OWN: llm} if modes.drafts(llm) else {})}
 
 
 def _every(
@@ -174,10 +159,10 @@ def _every(
             if not isinstance(error, ModelNotFound):  # which means that it is no language model
                 refused[name] = error.message
             continue
-        if name == "auto" and not trained(llm):
+        if name == "auto" and not modes.trained(llm):
             continue  # no draft ships for the target, and n-grams are measured already
         engines[name] = llm
-        if chained := as_chain(llm):
+        if chained := modes.as_chain(llm):
             engines[f"{name}{CHAIN}"] = chained
     return engines
 

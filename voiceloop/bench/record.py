@@ -58,7 +58,7 @@ class BenchRecord:
     bench: str
     """Name of the measurement, such as `llm` or `latency`."""
     machine: Values
-    """The machine, as `voiceloop.bench.record` describes it."""
+    """The machine, as `surroundings` describes it."""
     settings: Values
     """The plan, and the settings that matter for it."""
     figures: Values

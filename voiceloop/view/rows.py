@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -55,19 +55,15 @@ class Activity:
                     self._doing[turn] = THINKING
             case Clause(turn=turn):
                 self._doing[turn] = SPEAKING
-            case FloorChange(rival=rival, change=change):
-                self._change_floor(rival, paused=change == "paused")
+            case FloorChange(rival=rival, change="paused") if rival in self._doing:
+                self._paused.add(rival)
+            case FloorChange(rival=rival):
+                self._paused.discard(rival)
             case TurnTrace(turn=turn):
                 self._doing.pop(turn, None)
                 self._paused.discard(turn)
             case _:
                 pass
-
-    def _change_floor(self, rival: int, *, paused: bool) -> None:
-        if paused and rival in self._doing:
-            self._paused.add(rival)
-        else:
-            self._paused.discard(rival)
 
 
 LABEL = 7
@@ -109,20 +105,14 @@ def meter(levels: Sequence[float]) -> str:
 
 
 def rows(
-    state: str,
-    exchange: TurnText,
-    levels: Sequence[float],
-    status: Status,
-    console: Console,
-    *,
-    styled: bool,
+    state: str, exchange: TurnText, levels: Sequence[float], status: Status, console: Console
 ) -> list[Text]:
     """Return the rows of the live region, laid out for the width of `console`: a rule, the state
     and two rows of words, the keys with the time.
 
     The words are those of `exchange`: of the user, or of the reply once there is one. Tentative
-    words follow the settled ones. Words of a reply are settled when they sound. Without `styled`,
-    tentative words are between tildes.
+    words follow the settled ones. Words of a reply are settled when they sound. On a console
+    without colours, tentative words are between tildes.
     """
     width = console.width
     wide = width >= FULL
@@ -130,7 +120,7 @@ def rows(
     shown = status.idle if state == LISTENING else state
     begin = Text(f"{bars} ").append(f"{shown:<{STATE}} ", _STATE_STYLES.get(shown, "cyan"))
     margin = " " * begin.cell_len
-    before, first, second = _flow(exchange, max(width - begin.cell_len - 2, 1), console, styled)
+    before, first, second = _flow(exchange, max(width - begin.cell_len - 2, 1), console)
     return [
         Text("─" * width, "dim"),
         begin.append(before).append_text(first),
@@ -139,15 +129,15 @@ def rows(
     ]
 
 
-def entry(made: Entry, console: Console, *, styled: bool) -> Text:
+def entry(made: Entry, console: Console) -> Text:
     """Return an entry of the transcript, laid out for the width of `console`.
 
-    Words that were not heard are struck out with `styled`, and are in brackets without it.
+    Words that were not heard are struck out, or in brackets on a console without colours.
     """
     room = max(console.width - LABEL - 1, 1)
     text = Text(printable(made.text), "dim" if made.brief else _STYLES.get(made.label, ""))
     if made.unheard:
-        text = _with_unheard(text, made.unheard, console, room, styled=styled)
+        text = _with_unheard(text, made.unheard, console, room)
     if made.ending:
         text = _joined(text, Text(f"({made.ending})", "yellow"))
     lines = text.wrap(console, room, no_wrap=made.brief, overflow="ellipsis")
@@ -172,11 +162,11 @@ def _words(exchange: TurnText) -> tuple[str, str]:
     return exchange.transcript.committed_text, tentative
 
 
-def _flow(exchange: TurnText, room: int, console: Console, styled: bool) -> tuple[str, Text, Text]:
+def _flow(exchange: TurnText, room: int, console: Console) -> tuple[str, Text, Text]:
     """Return two lines of the words of a turn, where the tentative ones begin. A sign before them
     and one behind them tell that there are more."""
     settled, tentative = map(printable, _words(exchange))
-    mark = "~" if tentative and not styled else ""
+    mark = "~" if tentative and not _styled(console) else ""
     unsure = Text(f"{mark}{tentative}{mark}", "dim")
     lines = _joined(Text(settled), unsure).wrap(console, room)
     begun = max(len(Text(settled).wrap(console, room)) - 1, 0)
@@ -207,10 +197,9 @@ def _head(text: str, cells: int) -> str:
     """Return the beginning of `text`, printable, in at most `cells` cells."""
     if cells < 1:
         return ""
-    begin = printable(text[: cells + 1])
-    if len(text) <= cells + 1 and cell_len(begin) <= cells:
-        return begin
-    return f"{set_cell_size(begin, cells - 1).rstrip()}…"
+    shown = Text(printable(text))
+    shown.truncate(cells, overflow="ellipsis")
+    return shown.plain
 
 
 def _tail(text: str, cells: int) -> str:
@@ -225,9 +214,10 @@ def _tail(text: str, cells: int) -> str:
     return f"…{end}"
 
 
-def _with_unheard(heard: Text, words: str, console: Console, room: int, *, styled: bool) -> Text:
+def _with_unheard(heard: Text, words: str, console: Console, room: int) -> Text:
     """Return the words `heard` and then the unheard `words`, wrapped at `room` cells. Words are
     left out if the unheard ones need more than `UNHEARD_LINES` lines."""
+    styled = _styled(console)
     before, after = ("", "") if styled else ("[not heard: ", "]")
     unheard = Text(f"{before}{printable(words)}{after}", "dim strike" if styled else "dim")
     lines = _joined(heard, unheard).wrap(console, room)
@@ -236,6 +226,11 @@ def _with_unheard(heard: Text, words: str, console: Console, room: int, *, style
         lines[most - 1].truncate(room - 1 - len(after))
         lines[most - 1].append(f"…{after}", unheard.style)
     return Text("\n").join(lines[:most])
+
+
+def _styled(console: Console) -> bool:
+    """Return whether a console shows styles, so that no signs are needed in their place."""
+    return console.color_system is not None and not console.no_color
 
 
 def _joined(*pieces: Text) -> Text:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
 from typing import IO, Protocol, Self
 
 from rich.console import Console, ConsoleRenderable, RenderHook
@@ -107,7 +106,6 @@ class LiveView:
 
     def __init__(self, console: Console, *, timed: bool = True) -> None:
         self._console = console
-        self._styled = console.color_system is not None and not console.no_color
         self._writer = TranscriptWriter(timed=timed)
         self._activity = Activity()
         self._levels = deque([0.0] * LEVELS, LEVELS)
@@ -118,19 +116,14 @@ class LiveView:
         self._region.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._region.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._region.__exit__(*error)
 
     def show(self, event: Event) -> None:
         """Take the next event, in order, and print the entries that it completes."""
         self._activity.follow(event)
         for made in self._writer.follow(event):
-            self._console.print(entry(made, self._console, styled=self._styled))
+            self._console.print(entry(made, self._console))
 
     def draw(self, status: Status) -> None:
         """Bring the region up to date, unless the view is paused."""
@@ -141,10 +134,10 @@ class LiveView:
             self._writer.timed = status.figures
         exchanges = self._writer.exchanges.live.values()
         told = [exchange for exchange in exchanges if exchange.said or exchange.reply]
-        state, console = self._activity.state, self._console
+        state = self._activity.state
         spoken = [exchange for exchange in told if exchange.reply] if state == SPEAKING else []
         newest = next(reversed(spoken or told), TurnText())
-        self._region.show(rows(state, newest, self._levels, status, console, styled=self._styled))
+        self._region.show(rows(state, newest, self._levels, status, self._console))
 
     def pause(self) -> None:
         """Erase the region. `draw` does nothing until `resume` is called."""
