@@ -154,12 +154,6 @@ def test_figures_are_shown_from_the_moment_on_at_which_they_are_asked_for() -> N
     assert watched.screen.lines.index(line) == 4
 
 
-def test_a_reply_that_sounds_is_shown_while_the_next_question_waits() -> None:
-    waiting = Transcript(2, 1, words("And then?"), final=True)
-    *_, state, _, _ = shown([*NOON[:5], waiting])
-    assert "speaking" in state and "It is" in state and "then" not in state
-
-
 def test_a_reply_is_settled_as_far_as_it_sounds() -> None:
     assert "thinking" in shown(NOON[:4])[-3]
     assert shown(NOON[:4], NO_COLOR="1")[-3].endswith("~It is noon.~")
@@ -177,13 +171,6 @@ def test_the_meter_rises_with_the_level() -> None:
     assert sorted(set(bars)) == sorted(METER) and bars[0] == METER[0] and bars[-1] == METER[-1]
     assert all(METER.index(quiet) <= METER.index(loud) for quiet, loud in pairwise(bars))
     assert meter([0.0, 5.0]) == "▁▇"
-
-
-def test_between_turns_the_state_is_that_of_the_microphone() -> None:
-    for idle in ("listening", "muted", "press space to talk"):
-        status = replace(STATUS, idle=idle)
-        text = rows("listening", TurnText(), [], status, Console(width=40))
-        assert text[1].plain.strip() == idle
 
 
 # The states
@@ -241,11 +228,6 @@ def test_finished_turns_are_above_the_region_once(width: int) -> None:
     assert above[3:5] == ["you     Tell me more.", "loop    The sun is high. (interrupted)"]
     assert len(above) == 6
     assert "listening" in region[1] and not region[2]
-
-
-def test_the_users_words_are_final_when_the_reply_begins() -> None:
-    assert shown(NOON[:2])[0].startswith("─")
-    assert shown(NOON[:3])[0] == "you     What time is it?"
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])

@@ -109,13 +109,6 @@ def test_the_parts_of_the_latency_sum_to_it_and_follow_each_other(
     assert told == parts and list(told) == list(PARTS)
 
 
-@given(traces())
-def test_there_is_a_latency_where_the_record_has_one(trace: TurnTrace) -> None:
-    root = turn_span(trace, ABOUT, None)
-    found = [] if root is None else [one for one in root.children if one.name == "voice_to_voice"]
-    assert len(found) == (voice_to_voice_ms(trace) is not None)
-
-
 @given(traces(), st.integers(0, 3), st.integers(0, 3), seconds)
 def test_every_span_lies_within_the_one_that_has_it(
     trace: TurnTrace, dropped: int, tools: int, at: float
@@ -186,14 +179,6 @@ def test_tools_run_between_requests_to_the_language_model() -> None:
         assert request.end <= run.start and run.end == following.start
     assert [one.attributes["gen_ai.usage.output_tokens"] for one in asked] == [0, 0, 9]
     assert [one.attributes["gen_ai.tool.call.id"] for one in tools] == ["c0", "c1"]
-
-
-def test_what_was_read_is_told_once() -> None:
-    trace = replace(answered(tools=1), counters={"tokens_read": 31})
-    root = turn_span(trace, ABOUT, None)
-    assert root is not None
-    read = [one.attributes.get("gen_ai.usage.input_tokens") for one in whole(root)]
-    assert [number for number in read if number is not None] == [31]
 
 
 def test_an_answer_by_rule_is_no_request_to_the_language_model() -> None:

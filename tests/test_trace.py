@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces import EXAMPLE, example, out_of_order, traces
+from tests.traces import EXAMPLE, example, traces
 from voiceloop.trace.record import (
     PARTS,
     Lane,
@@ -58,16 +58,6 @@ def test_a_span_that_ends_before_it_starts_is_refused():
         Recorder(1).span(Lane.ASR, "partial", 2.0, 1.0)
 
 
-def test_a_trace_does_not_change_when_its_recorder_goes_on():
-    recorder = Recorder(1)
-    recorder.mark(Mark.SPEECH_START, 1.0)
-    trace = recorder.trace("interrupted")
-    recorder.mark(Mark.SOUND_END, 2.0)
-    recorder.count("underruns")
-    recorder.span(Lane.ASR, "partial", 1.0, 2.0)
-    assert trace == TurnTrace(1, {"speech_start": 1.0}, {}, "", "interrupted")
-
-
 # Latency
 
 
@@ -111,31 +101,11 @@ def test_the_parts_of_stages_in_turn_are_the_times_between_their_marks():
     assert endpoint_to_sound_ms(example()) == 212
 
 
-def test_work_done_before_the_endpoint_costs_nothing():
-    early: dict[str, float] = {
-        Mark.TRANSCRIPT_FINAL: 11.9,
-        Mark.FIRST_CLAUSE: 11.95,
-        Mark.FIRST_SYNTHESIS: 11.99,
-    }
-    parts = parts_ms(TurnTrace(1, EXAMPLE | early))
-    expected = {"endpoint wait": 200, "asr": 0, "llm": 0, "tts": 0, "output": 212}
-    assert parts == pytest.approx(expected)
-
-
 def test_a_turn_without_sound_has_no_latency():
     silent = {mark: at for mark, at in EXAMPLE.items() if mark != Mark.FIRST_SOUND}
     trace = TurnTrace(1, silent, outcome="interrupted")
     assert voice_to_voice_ms(trace) is parts_ms(trace) is endpoint_to_sound_ms(trace) is None
     assert latency_entry(trace) is None
-
-
-def test_marks_out_of_order_are_named():
-    assert out_of_order(example()) == []
-    assert out_of_order(TurnTrace(1, EXAMPLE | {Mark.FIRST_CLAUSE: 12.05})) == [
-        (Mark.FIRST_BURST, Mark.FIRST_CLAUSE)
-    ]
-    # Stages overlap: recognition may end before the endpoint, the reply after the first sound.
-    assert out_of_order(TurnTrace(1, EXAMPLE | {Mark.TRANSCRIPT_FINAL: 11.9})) == []
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
@@ -146,10 +116,6 @@ def test_percentiles_interpolate_between_order_statistics(values: list[float]):
         at = share * (len(ordered) - 1)
         low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
         assert found[name] == pytest.approx(low + (high - low) * (at - int(at)), abs=1e-6)
-
-
-def test_percentiles_of_nothing_are_none():
-    assert percentiles([]) == {"p50": None, "p95": None}
 
 
 def test_the_latency_is_shown_with_its_parts_and_the_mean_round_of_the_draft():

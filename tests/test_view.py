@@ -130,11 +130,6 @@ def test_a_reply_that_was_cut_by_its_limit_says_so():
     assert "cut" not in "".join(plain([*before, over], timed=False))
 
 
-def test_a_reply_that_was_never_heard_says_so():
-    events = turn(1, "Hello.", ["Good day."], "interrupted", "")
-    assert plain(events, timed=False)[1] == "loop    [not heard: Good day.] (interrupted)"
-
-
 @pytest.mark.parametrize(
     ("reply", "heard", "line"),
     [
@@ -152,14 +147,6 @@ def test_a_reply_without_speech_is_told_as_such(reply: list[str], heard: str, li
         view.show(event)
     record = json.loads(out.getvalue())
     assert (record["outcome"], record["heard"]) == ("silent", heard)
-
-
-def test_a_turn_without_words_says_nothing():
-    assert plain(NOTHING) == []
-
-
-def test_the_users_words_come_before_the_reply_is_over():
-    assert plain(NOON[:3]) == ["you     What time is it?"]
 
 
 def test_calls_and_notices_come_between():
@@ -223,16 +210,6 @@ def test_json_is_one_object_on_one_line_for_each_turn():
     assert err.getvalue() == "the reply failed: out of memory\n"
 
 
-def test_latencies_are_null_where_they_mean_nothing():
-    out = io.StringIO()
-    view = JsonView(out, io.StringIO(), timed=False)
-    for event in NOON:
-        view.show(event)
-    record = json.loads(out.getvalue())
-    assert record["voice_to_voice_ms"] is record["endpoint_to_sound_ms"] is None
-    assert record["marks"]["first_sound"] == 1.4
-
-
 # All
 
 
@@ -277,11 +254,6 @@ def test_nothing_that_steers_a_terminal_is_printable(text: str):
     turns = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
     assert not any(unicodedata.bidirectional(char) in turns for char in shown)
     assert printable(shown) == shown
-
-
-def test_ordinary_text_is_printed_as_it_is():
-    text = "Grüße aus 東京: naïve 👩\u200d🔬 שלום"
-    assert printable(text) == text
 
 
 @settings(max_examples=25)

@@ -22,18 +22,13 @@ from voiceloop.bench.asr import (
     beginnings,
     compare,
     figures,
-    full_windows,
     measure,
     prefixes,
-    run,
     short,
 )
-from voiceloop.bench.command import BenchAsr
 from voiceloop.bench.suites import read_folder
 from voiceloop.cli.main import main
 from voiceloop.engines import AsrRequest
-from voiceloop.errors import ConfigError
-from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.types import Word
 
 pytestmark = pytest.mark.models
@@ -86,10 +81,6 @@ def test_beginnings_are_cut_at_whole_seconds_and_shorter_than_the_clip(seconds: 
     assert len({one.name for one in (whole, *others)}) == len(others) + 1
 
 
-def test_nothing_is_cut_behind_the_end_of_what_is_said() -> None:
-    assert [len(one.pcm) for one in prefixes(window(5.0), 3 * SPEECH_RATE)[1:]] == [2 * SPEECH_RATE]
-
-
 def test_recordings_come_with_their_beginnings_and_what_is_said(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", tone(3.0), SPEECH_RATE)
     (tmp_path / "a.txt").write_text("what is it", encoding="utf-8")
@@ -112,11 +103,6 @@ def test_short_questions_are_short_and_spoken_by_both_synthesizers(
     again, others = short(6, 0), short(6, 1)
     assert [one.pcm.tobytes() for one in made] == [one.pcm.tobytes() for one in again]
     assert [one.text for one in made] != [one.text for one in others]
-
-
-def test_full_windows_are_those_of_the_same_model() -> None:
-    config = Config(asr=AsrConfig(model="base", pad_s=5))
-    assert full_windows(config).asr == AsrConfig(model="base", pad_s=None)
 
 
 # ---- decoding
@@ -152,12 +138,6 @@ def test_every_corpus_has_its_figures_and_what_was_counted_meanwhile() -> None:
     people = made["windows"]["people"]
     assert (people["windows"], people["words"], people["words_that_differ"]) == (3, 4 + 2 + 3, 2)
     assert made["counters"]["full_windows"] == sum(n > 3 * SPEECH_RATE for n in fast.decoded) > 0
-
-
-def test_too_few_clips_are_refused() -> None:
-    with pytest.raises(ConfigError) as refused:
-        run(BenchAsr(clips=1), quiet)
-    assert "--clips" in refused.value.hint
 
 
 # ---- figures

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from voiceloop.bench.modes import (
     MeasuredReply,
     Verified,
-    acceptance,
     acceptance_by_position,
     paired,
-    per_round,
     quartiles,
 )
 
@@ -50,14 +48,6 @@ def test_a_guess_is_tested_where_all_before_it_stood(rounds: list[Verified]) -> 
     assert sum(stood for _, stood in places) == sum(one.accepted or 0 for one in known)
 
 
-@given(ROUNDS)
-def test_acceptance_is_what_stood_of_what_was_tested(rounds: list[Verified]) -> None:
-    known = [one for one in rounds if one.accepted is not None]
-    tested = sum(min((one.accepted or 0) + 1, one.drafted) for one in known)
-    stood = sum(one.accepted or 0 for one in known)
-    assert acceptance(rounds) == (stood / tested if tested else None)
-
-
 @given(st.lists(SECONDS, min_size=1, max_size=20))
 def test_quartiles_surround_the_median(values: list[float]) -> None:
     found = quartiles(values)
@@ -77,8 +67,3 @@ def test_a_ratio_does_not_feel_what_slows_a_pair_down(
 
     slowed = [drag if index % 2 else 1.0 for index in range(len(times))]
     assert ratio(slowed) == pytest.approx(ratio([1.0] * len(times)))
-
-
-def test_a_reply_of_one_token_has_no_round() -> None:
-    assert per_round([answer(tokens=1, rounds=0)]) == 1
-    assert per_round([answer(tokens=1, rounds=0), answer(tokens=10, rounds=3)]) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -27,7 +26,7 @@ from voiceloop.bench.latency import (
 )
 from voiceloop.bench.record import text, word_errors
 from voiceloop.bench.suites import Clip, ClipSpeech
-from voiceloop.bench.takes import MODES, Take
+from voiceloop.bench.takes import Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import AsrConfig, Config, LlmConfig
@@ -121,12 +120,6 @@ def test_every_suite_has_a_name_in_the_command() -> None:
     assert {*get_args(Suite), "input"} == set(SUITES)
 
 
-def test_a_number_of_turns_is_the_users_word_and_else_time_is_short() -> None:
-    assert PLAN.limit_s < 12 * 60
-    assert replace(PLAN, turns=100).limit_s == math.inf
-    assert replace(PLAN, turns=100).clips == 100
-
-
 def models(asr: str = "starter", target: str = "starter", most: int = 256) -> Config:
     return Config(asr=AsrConfig(model=asr), llm=LlmConfig(target=target, max_new_tokens=most))
 
@@ -167,10 +160,3 @@ def test_a_plan_that_cannot_be_carried_out_is_refused(
     with pytest.raises(ConfigError) as refused:
         run(command, quiet)
     assert message in refused.value.message and hint in refused.value.hint
-
-
-def test_modes_keep_their_order() -> None:
-    assert [mode.name for mode in modes_of("speculative, sequential")] == [
-        MODES[0].name,
-        MODES[2].name,
-    ]

@@ -148,11 +148,6 @@ def test_a_file_without_prompts_is_refused(content: bytes | None, tmp_path: Path
     assert "--prompts" in refused.value.hint
 
 
-def test_a_folder_is_no_file_of_prompts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        read_prompts(tmp_path)
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.bench.record import BenchRecord, bootstrap, share, spread
+from voiceloop.bench.record import bootstrap, spread
 
 pytestmark = pytest.mark.pure
 
@@ -27,11 +25,6 @@ def test_a_spread_is_of_the_values_that_are_there(values: list[float | None]) ->
         assert found[name] == pytest.approx(float(np.percentile(there, point)), abs=0.006)
 
 
-def test_a_share_of_nothing_is_none() -> None:
-    assert share(0, 0) is None
-    assert (share(1, 3), share(0, 3), share(3, 3)) == (0.3333, 0.0, 1.0)
-
-
 changes = st.lists(st.floats(-1e4, 1e4), min_size=5, max_size=20).map(np.array)
 
 
@@ -41,9 +34,3 @@ def test_an_interval_holds_a_change_that_all_have(before: np.ndarray, by: float)
     low, high = bootstrap(before + by - before, np.median, 0.99)
     assert low == pytest.approx(by, abs=1e-6) and high == pytest.approx(by, abs=1e-6)
     assert bootstrap(before, np.median, 0.99) == bootstrap(before, np.median, 0.99)
-
-
-def test_a_record_is_printed_flat() -> None:
-    record = BenchRecord("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}}, {"each": [1]})
-    plain = json.loads(json.dumps(record.to_json()))
-    assert [*plain] == ["bench", "machine", "settings", "windows", "each"]

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.bench.record import (
-    WordErrors,
-    plain_words,
     word_error_rate,
     word_errors,
 )
@@ -83,10 +81,6 @@ def test_words_are_compared_without_case_marks_and_digits(
     assert (found.errors, found.tail) == (errors, tail)
 
 
-def test_numbers_are_compared_as_they_are_said() -> None:
-    assert plain_words("3.5 or -21?") == ["three", "point", "five", "or", "twenty", "one"]
-
-
 @given(st.lists(st.tuples(sentences, sentences), max_size=4))
 def test_the_rate_counts_every_word_alike(pairs: list[tuple[list[str], list[str]]]) -> None:
     rate = word_error_rate(word_errors(" ".join(s), " ".join(h)) for s, h in pairs)
@@ -95,8 +89,3 @@ def test_the_rate_counts_every_word_alike(pairs: list[tuple[list[str], list[str]
         assert rate == sum(distance(said, heard) for said, heard in pairs) / words
     else:
         assert rate is None
-
-
-def test_where_nothing_was_said_there_is_no_rate() -> None:
-    assert word_error_rate([]) is None
-    assert word_error_rate([WordErrors(0, 2, 0)]) is None

@@ -11,12 +11,10 @@ import pytest
 from tests.bench.conftest import quiet
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench.command import BenchTts
 from voiceloop.bench.record import plain_words
-from voiceloop.bench.tts import measure, run, speak, texts
+from voiceloop.bench.tts import measure, speak, texts
 from voiceloop.cli.main import main
 from voiceloop.engines import AsrRequest, Steps
-from voiceloop.errors import ConfigError
 from voiceloop.types import Clause, SpeechChunk, Word
 
 pytestmark = pytest.mark.models
@@ -78,18 +76,6 @@ def test_figures_are_of_all_clauses_and_words() -> None:
     assert asr.seconds == pytest.approx([0.6 + count / 10 for count in words])
     assert [one["errors"] for one in heard["recognised"]] == [0, 1, 0, 1]
     assert [one["words"] for one in heard["recognised"]] == words
-
-
-def test_every_reply_has_words_and_is_there_once() -> None:
-    assert len(texts()) == len(set(texts())) == 50
-    assert all(3 <= len(plain_words(reply)) <= 20 for reply in texts())
-
-
-@pytest.mark.parametrize("replies", [0, 51])
-def test_a_number_of_replies_that_there_is_not(replies: int) -> None:
-    with pytest.raises(ConfigError) as caught:
-        run(BenchTts(replies=replies), quiet)
-    assert caught.value.hint == "set --replies to 1 to 50"
 
 
 def test_the_command_prints_one_record(capsys: pytest.CaptureFixture[str]) -> None:

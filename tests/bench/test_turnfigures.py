@@ -30,13 +30,6 @@ def test_latency_is_counted_from_the_true_end_whatever_the_detector_took_for_it(
     assert found.trace.marks[Mark.SPEECH_END] == BEGAN + END
 
 
-def test_where_nobody_knows_the_end_the_detected_one_stands_in_and_all_but_one_cut_off() -> None:
-    found = outcome(take(answered().trace("done"), ends=[1.0, END + 0.2]), ClipSpeech())
-    assert found.voice_to_voice_ms == pytest.approx(290)
-    assert found.endpoint_delay_ms == pytest.approx(200)
-    assert found.cut_offs == 1
-
-
 def test_an_endpoint_in_a_pause_is_a_cut_off_and_what_was_heard_is_joined() -> None:
     said = clip().said
     first = answered(1, end=1.0, endpoint=0.1, sound=0.2).trace("interrupted")

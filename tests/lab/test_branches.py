@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.decoding.branches import BEHIND_S, EARLY_S, FOLLOW_UPS, Talk, run
+from lab.decoding.branches import BEHIND_S, EARLY_S, Talk, run
 from tests.bench.conftest import quiet
 from voiceloop.bench.command import BenchLlm
 from voiceloop.errors import ConfigError
@@ -43,9 +43,3 @@ def test_hits_and_what_they_take_are_told(parallel_pack: None, tmp_path: Path) -
     prompts.write_text("no tab\n")
     with pytest.raises(ConfigError, match="there are no talks"):
         run(command, quiet)
-
-
-def test_the_talks_that_come_with_it_are_all_of_two_turns() -> None:
-    lines = FOLLOW_UPS.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 200
-    assert all(len(line.split("\t")) == 2 for line in lines)

@@ -51,8 +51,3 @@ def test_a_mistake_is_one_line_and_a_hint(
         out, err = capsys.readouterr()
         first, hint = err.splitlines()
         assert named in first and hint.startswith("hint: ") and out == ""
-
-
-def test_its_help_is_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "python -m lab.compare before.json after.json" in capsys.readouterr().out

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
-from lab.conversations.clips import PausedSaid
 from lab.conversations.endings import (
-    WAITS_MS,
-    Policy,
     Silence,
     areas,
     curve,
     cut_off_shares,
     cut_offs,
-    endpointing,
     silences,
     wait_ms,
 )
@@ -60,20 +53,6 @@ def test_the_last_judgement_of_a_silence_counts_and_none_that_is_late() -> None:
     assert (first.text, first.probability) == ("what is", 0.1)
 
 
-def test_judgements_are_found_in_every_turn_of_a_take_in_their_order() -> None:
-    one, two = judge(answered(1), 0.9, 0.95, "what", 0.2), judge(answered(2), 2.1, 2.2, "time", 0.9)
-    first, end = silences(
-        clip(pauses=PAUSES[:1]), take(two.trace("done"), one.trace("interrupted"))
-    )
-    assert (first.probability, end.probability) == (0.2, 0.9)
-
-
-def test_where_nothing_is_known_there_is_no_silence() -> None:
-    unknown = replace(clip(pauses=PAUSES), said=PausedSaid("what is the time"))
-    assert silences(unknown, take(answered().trace("done"))) == []
-    assert cut_offs(unknown, take(ends=[1.0])) == []
-
-
 def test_a_pause_is_cut_off_where_a_turn_ended_in_it() -> None:
     said = clip(pauses=PAUSES)
     assert cut_offs(said, take(ends=[2.2])) == [("incomplete", False), ("whole", False)]
@@ -104,55 +83,6 @@ def test_areas_compare_both_scores_over_the_silences_that_were_judged() -> None:
     assert auc["trailing_words"] == 0.75
     assert areas(found[:2])["p_eot"] is None
     assert auc["sound"] is auc["both"] is None
-
-
-def test_sound_and_words_are_judged_apart_and_together() -> None:
-    found = [
-        Silence("a", "end", None, "what", 0.1, 100.0, 0.9),
-        Silence("b", "end", None, "what", 0.8, 100.0, 0.6),
-        Silence("a", "incomplete", 300.0, "what", 0.2, 100.0, 0.2),
-        Silence("b", "incomplete", 300.0, "what", 0.05, 100.0, 0.7),
-    ]
-    auc = areas(found)
-    assert (auc["p_eot"], auc["sound"], auc["both"]) == (0.75, 0.75, 1.0)
-
-
-policies = st.sampled_from(["fixed", "trailing-words", "p-eot"])
-texts = st.sampled_from(["what is the", "what is the time", "tell me a story", ""])
-
-
-@st.composite
-def silence(draw: st.DrawFn) -> Silence:
-    kinds: tuple[Standing | Literal["end"], ...] = (*get_args(Standing), "end")
-    standing = draw(st.sampled_from(kinds))
-    length = None if standing == "end" else draw(st.floats(50, 1500))
-    if draw(st.booleans()):
-        judged = draw(st.floats(0, 1)), draw(st.floats(64, 400))
-        return Silence("a", standing, length, draw(texts), *judged)
-    return Silence("a", standing, length, draw(texts))
-
-
-@given(st.lists(silence(), max_size=12), policies)
-def test_who_waits_longer_cuts_off_less_and_answers_later(
-    found: list[Silence], policy: Policy
-) -> None:
-    drawn = curve(found, policy, CONFIG, CALIBRATION)
-    configured = CONFIG.complete_ms if policy == "p-eot" else CONFIG.hangover_ms
-    assert [one["ms"] for one in drawn] == sorted({*WAITS_MS, configured})
-    assert all((one["delay_ms"] or 9999) >= one["ms"] for one in drawn)
-    for figure, way in (("delay_ms", 1), ("cut_offs", -1), ("cut_offs_incomplete", -1)):
-        values = [one[figure] for one in drawn]
-        kinds = {"cut_offs": ("incomplete", "open", "whole"), "delay_ms": ("end",)}
-        if any(one.standing in kinds.get(figure, ("incomplete",)) for one in found):
-            assert values == sorted(values, reverse=way < 0)
-        else:
-            assert values == [None] * len(values)
-
-
-@given(silence(), st.integers(60, 1100))
-def test_a_fixed_wait_is_the_wait(one: Silence, wait: int) -> None:
-    config = structs.replace(CONFIG, endpoint="fixed", hangover_ms=wait)
-    assert wait_ms(one, config, CALIBRATION) == wait
 
 
 def test_a_policy_waits_for_its_judgement_and_as_configured_after_it() -> None:
@@ -187,17 +117,3 @@ def test_a_curve_is_what_the_silences_say() -> None:
     assert asked[160]["delay_ms"] == 160.0
     assert asked[160]["cut_offs_incomplete"] == 0.0
     assert asked[160]["cut_offs"] == 0.5
-
-
-def test_the_record_has_p_eot_only_where_something_was_judged() -> None:
-    found = [Silence("a", "end", None, "what is the time"), Silence("a", "whole", 300.0, "what is")]
-    made = endpointing(found, {"speculative": [("whole", True)]}, CONFIG, CALIBRATION)
-    assert set(made["curves"]) == {"fixed", "trailing-words"}
-    assert made["configured_ms"] == {
-        "fixed": CONFIG.hangover_ms,
-        "trailing-words": CONFIG.hangover_ms,
-    }
-    assert made["cut_offs"]["speculative"]["whole"] == {"pauses": 1, "ended": 1, "cut_off": 1.0}
-    assert [one["unfinished"] for one in made["points"]] == [False, True]
-    judged = [replace(one, probability=0.5, judged_ms=100.0) for one in found]
-    assert "p-eot" in endpointing(judged, {}, CONFIG, CALIBRATION)["curves"]

@@ -44,16 +44,6 @@ def test_the_background_is_as_loud_as_the_quiet_parts_everywhere(
     assert dbfs(made[: samples(10)]) == pytest.approx(floor, abs=4)
 
 
-def test_digital_silence_at_the_edge_of_a_file_is_no_background() -> None:
-    edge = np.zeros(samples(200), np.float32)
-    made = background(np.concatenate((edge, recording(-50.0), edge)), rng(), SECOND)
-    assert dbfs(made) == pytest.approx(-50.0, abs=2)
-
-
-def test_where_there_is_nothing_but_digital_silence_so_is_the_background() -> None:
-    assert not background(np.zeros(SECOND, np.float32), rng(), SECOND).any()
-
-
 def test_the_background_has_no_seam_in_it_nor_where_it_begins_again() -> None:
     pcm = recording(-50.0)
     made = background(pcm, rng(), SECOND)
@@ -82,22 +72,3 @@ def test_all_of_the_recording_is_there_and_the_gaps_hold_the_background_alone(
         length = next((gap.length for gap in gaps if gap.at == last), 0)
         assert np.all(heard[last + shift : last + shift + length] == -1)
         shift += length
-
-
-@given(st.integers(2 * FADE, SECOND - 2 * FADE), st.integers(1, 8000), st.floats(0.01, 0.5))
-def test_a_seam_in_a_steady_sound_makes_no_click(at: int, length: int, turn: float) -> None:
-    steady = np.sin(np.arange(SECOND) * turn, dtype=np.float32)
-    noise = room(rng(), SECOND, -60.0)
-    heard = insert(steady, [Gap(0, 800), Gap(at, length), Gap(SECOND, 800)], noise)
-    steepest = turn + np.pi / 2 / FADE  # of the sound, and of the fade
-    assert np.abs(np.diff(heard)).max() < steepest + 4 * np.abs(noise).max()
-
-
-def test_the_fade_keeps_the_power_of_noise() -> None:
-    powers = []
-    for seed in range(200):
-        noise = rng(seed).normal(0, 0.1, 4 * FADE).astype(np.float32)
-        other = rng(seed + 1000).normal(0, 0.1, 4 * FADE).astype(np.float32)
-        powers.append(np.square(insert(noise, [Gap(2 * FADE, FADE)], other)))
-    fades = np.mean(powers, axis=0).reshape(-1, FADE).mean(axis=1)
-    assert fades == pytest.approx(np.full(len(fades), 0.01), rel=0.1)

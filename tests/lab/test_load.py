@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lab.command import carry_out
 from lab.load import figures
 from lab.load.measure import Load
-from lab.load.plan import CallerTurn, CallResults
-from lab.load.run import interruptions, run
+from lab.load.plan import CallerTurn
+from lab.load.run import run
 from tests.bench.conftest import quiet
 
 pytestmark = pytest.mark.real
@@ -95,22 +93,6 @@ def test_a_load_of_nobody_is_one_line_and_a_hint(
     assert first.startswith("a load needs somebody") and hint.startswith("hint: ")
 
 
-def test_what_clients_saw_survives_the_way_between_the_processes() -> None:
-    seen = CallResults((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",))
-    assert CallResults.of(json.loads(json.dumps(asdict(seen)))) == seen
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.floats(1, 500)), min_size=1, max_size=30))
-def test_nobody_waits_less_than_the_luckiest(waits: list[tuple[int, float]]) -> None:
-    turns = [
-        replace(TURN, client=client, served_endpoint_to_sound_ms=ms - 2) for client, ms in waits
-    ]
-    fairness = figures.fairness(turns)
-    assert fairness is not None and fairness >= 1
-    if len({client for client, _ in waits}) == 1:
-        assert fairness == 1
-
-
 def test_turns_that_were_lost_count_and_have_no_wait() -> None:
     lost = CallerTurn(1, "what")
     found = figures.answers([TURN, lost])
@@ -118,12 +100,3 @@ def test_turns_that_were_lost_count_and_have_no_wait() -> None:
     assert found["endpoint_to_sound_ms"]["p95"] == 30
     assert found["added_ms"]["p50"] == pytest.approx(2)
     assert figures.same_transcripts([TURN], [TURN, replace(TURN, transcript="Hm?")]) == 0.5
-
-
-def test_stale_audio_is_counted_from_pause_and_decision_of_its_own_answer() -> None:
-    moments = {("paused", "item_1"): 99.99, ("interrupted", "item_1"): 100.4, ("paused", "x"): 1.0}
-    turns = [{"item_id": "item_1"}, {"item_id": "item_2"}]
-    found = interruptions(turns, {"item_1": 100.0}, moments)
-    assert (found["turns"], found["interrupted"]) == (2, 1)
-    assert found["pause_to_last_audio_ms"]["p99"] == pytest.approx(10)
-    assert found["decision_to_last_audio_ms"]["p50"] == pytest.approx(-400)

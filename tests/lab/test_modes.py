@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 
 import pytest
@@ -14,7 +13,7 @@ from transformers import PreTrainedModel
 from lab.decoding.pair import Subjects
 from lab.decoding.transformers import TransformersMode, verified
 from tests.lab.conftest import TOKENS, drawn, prompts_for
-from voiceloop.bench.modes import DecodingMode, OurMode, Verified, acceptance, without_draft
+from voiceloop.bench.modes import DecodingMode, OurMode, Verified, without_draft
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
@@ -90,36 +89,6 @@ def test_rounds_give_the_tokens_they_are_said_to_give(both: Subjects) -> None:
             assert sum(one.drafted for one in answer.rounds) > 0, name
             # What a last round gave beyond the end of the reply is not known to transformers.
             assert sum(gained[:-1]) < answer.round_tokens <= sum(gained), name
-
-
-def test_asked_again_a_mode_begins_with_empty_caches(both: Subjects) -> None:
-    conversation = both.pair.conversation()
-    mode = OurMode(conversation, CONFIG.max_new_tokens)
-    first, second = prompts_for(both, 2)
-    once = mode.answer(first)
-    for prompt in (first, second):
-        before = conversation.counters
-        mode.answer(prompt)
-        after = conversation.counters
-        assert after.prefilled - before.prefilled == len(prompt.ids)
-        assert after.reused == before.reused
-    assert mode.answer(first).ids == once.ids
-
-
-def test_constant_drafting_drafts_as_many_every_time(both: Subjects) -> None:
-    for length in (1, 4):
-        mode = TransformersMode(both.target, both.draft, length, CONFIG, both.pair.eos)
-        answer = mode.answer(prompts_for(both, 1)[0])
-        # Near the end of the reply there is no room for as many.
-        assert {one.drafted for one in answer.rounds[: -length - 1]} == {length}
-        assert sum(one.accepted or 0 for one in answer.rounds) > 0
-
-
-def test_a_perfect_draft_has_all_its_guesses_stand(both: Subjects) -> None:
-    mode = TransformersMode(both.target, copy.deepcopy(both.target), 3, CONFIG, both.pair.eos)
-    answer = mode.answer(prompts_for(both, 1)[0])
-    assert acceptance(answer.rounds) == 1
-    assert answer.round_tokens / len(answer.rounds) == 4
 
 
 @pytest.mark.parametrize("place", [0, 1, 6])

@@ -84,17 +84,6 @@ def test_a_boundary_is_between_words_that_are_known_and_at_the_quietest_place_ne
     assert seventh.prefix == "so Printing, in the, only sense, differs"
 
 
-def test_punctuation_tells_what_may_be_complete_that_of_the_text_first() -> None:
-    standings = {one.words: one.standing for one in found().boundaries}
-    assert standings == {
-        **dict.fromkeys((1, 3, 8), "incomplete"),
-        **{4: "open", 7: "whole"},
-    }
-    told = found("So! Printing in the sense: differs from all.")
-    standings = {one.words: one.standing for one in told.boundaries}
-    assert (standings[1], standings[4], standings[7]) == ("whole", "incomplete", "incomplete")
-
-
 def test_each_recording_comes_as_it_is_and_then_with_so_many_silences() -> None:
     spoken = found("what is said")
     whole, *others = arrange([spoken, spoken], 3, pauses=20)[1:]
@@ -128,20 +117,6 @@ def test_what_is_said_of_a_clip_is_true_of_it() -> None:
             assert samples(PAUSE_MS[0]) <= length <= samples(PAUSE_MS[1]) + at(own) + 1024
         places = [next(b.at for b in spoken.boundaries if b.words == p.words) for p in said.pauses]
         assert len(places) == 1 or places[1] - places[0] >= samples(APART_MS)
-
-
-def test_the_same_seed_gives_the_same_clips_and_another_one_others() -> None:
-    spoken = found()
-    first, again, other = (arrange([spoken], seed, pauses=5) for seed in (0, 0, 1))
-    assert [clip.pcm.tobytes() for clip in first] == [clip.pcm.tobytes() for clip in again]
-    assert [clip.said for clip in first] == [clip.said for clip in again]
-    assert [clip.said for clip in first] != [clip.said for clip in other]
-
-
-def test_of_a_single_word_nothing_is_made_but_the_recording() -> None:
-    spoken = found()
-    alone = Spoken(spoken.clip, spoken.start, spoken.end, (), ())
-    assert [clip.name for clip in arrange([alone], 0)] == ["a"]
 
 
 def test_a_recording_that_cannot_be_used_is_one_line() -> None:

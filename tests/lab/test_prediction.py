@@ -35,28 +35,6 @@ def test_without_overheads_the_prediction_is_leviathans(
     )
 
 
-@given(COUNTS, SHARES, SECONDS, SECONDS, SECONDS)
-def test_whatever_costs_more_in_a_round_predicts_less(
-    counts: list[int], share: float, target: float, draft: float, more: float
-) -> None:
-    def predict(draft: float, row: float, prefill: float) -> float:
-        passes = {rows: target + (rows - 1) * row for rows in range(1, 10)}
-        costs = StepCosts(passes, draft, prefill, rest=0.5 * target)
-        rounds = [Verified(count, 0) for count in counts]
-        return predicted_speedup(rounds, share, costs, replies=2)
-
-    base = predict(draft, 0.0, 0.0)
-    assert predict(draft, 0.0, more) < base
-    if any(counts):
-        assert predict(draft + more, 0.0, 0.0) < base
-        assert predict(draft, more, 0.0) < base
-
-
-def test_without_guesses_nothing_is_gained_or_lost() -> None:
-    costs = StepCosts({1: 0.01}, 0.001, 0.0, rest=0.002)
-    assert predicted_speedup([Verified(0, 0)] * 5, 0.9, costs, replies=1) == pytest.approx(1)
-
-
 @given(SHARES, st.integers(1, 8), st.integers(0, 8))
 def test_a_round_that_ends_the_reply_is_expected_to_give_what_there_was_to_give(
     share: float, drafted: int, beyond: int

@@ -21,8 +21,3 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(
 ) -> None:
     pairs = [(p > n) + 0.5 * (p == n) for p, n in product(positive, negative)]
     assert roc_auc(positive, negative) == pytest.approx(sum(pairs) / len(pairs))
-
-
-def test_both_kinds_are_needed() -> None:
-    with pytest.raises(ValueError, match="both kinds"):
-        roc_auc([], [1.0])

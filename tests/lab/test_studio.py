@@ -11,7 +11,7 @@ from lab.conversations.clips import Interruption
 from lab.conversations.studio import InterruptedRoom
 from tests.bench.made import at
 from voiceloop.bench.suites import Clip, ClipSpeech
-from voiceloop.types import Clause, Pcm, TurnTrace
+from voiceloop.types import Clause, Pcm
 
 pytestmark = pytest.mark.virtual
 
@@ -42,14 +42,3 @@ async def test_the_sound_is_heard_some_time_after_the_first_clause() -> None:
     assert np.allclose(everything[sound], 0.25 + RAMP)
     everything[sound] = 0.25
     assert np.all(everything[:1600] == 0.5) and np.all(everything[1600:] == 0.25)
-
-
-async def test_what_was_not_answered_is_not_interrupted() -> None:
-    room, count = InterruptedRoom(clip(0.1), SOUND), 0
-    async with aclosing(room.frames()) as frames:
-        async for _ in frames:
-            count += 1
-            room.see(TurnTrace(1))
-            if room.finished:
-                break
-    assert count == 10 and room.interrupted is None

@@ -8,13 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from lab.conversations.clips import LabClip, Pause
-from lab.conversations.sentences import sentence
 from lab.conversations.suites import DELAY_MS, PAUSE_MS, SNR_DB, build
-from lab.conversations.utterances import Utterance, place, speak
+from lab.conversations.utterances import Utterance, speak
 from tests.bench.truth import ROUNDING, bounds, check_audible, check_same, events, speech
 from voiceloop.asr.turns import SpeechStarted
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
@@ -95,37 +92,6 @@ def test_pauses_are_silent_between_words_and_as_long_as_drawn(
             assert dbfs(inner) == pytest.approx(ROOM_DBFS, abs=1.5)
 
 
-@given(st.integers(1, 3), st.floats(40, 700), st.integers(0, 9000), st.floats(-40, -20), st.data())
-def test_a_pause_in_a_steady_sound_makes_no_click(
-    words: int, length_ms: float, lead: int, dbfs: float, data: st.DataObject
-) -> None:
-    count = 8000
-    starts = sorted(data.draw(st.lists(st.integers(800, 7200), min_size=3, max_size=3)))
-    assume(min(b - a for a, b in pairwise([0, *starts, count])) > samples(40))
-    steady = np.sin(np.arange(count) * 0.3).astype(np.float32)
-    said = Utterance("a b c d", steady, (0, *starts), (True,) * 4)
-    sound, truth = place(said, sentence("a b c d"), {words: length_ms}, lead, dbfs)
-    assert truth.pauses and truth.start is not None
-    (pause,) = truth.pauses
-    assert pause.words == words and pause.end - pause.start == samples(length_ms)
-    assert abs(pause.start - truth.start - starts[words - 1]) < samples(25)
-    loudest = np.abs(sound).max()
-    assert np.abs(np.diff(sound)).max() <= 0.3 * loudest
-    audible = np.flatnonzero(np.abs(sound) >= AUDIBLE)
-    assert (truth.start, truth.end) == (audible[0], audible[-1] + 1)
-    assert not ((audible >= pause.start) & (audible < pause.end)).any()
-    assert truth.start >= lead
-
-
-def test_one_or_two_pauses_lie_anywhere_between_words() -> None:
-    clips = suite("pauses")
-    assert {len(pauses(clip)) for clip in clips} == {1, 2}
-    places = {pause.words for clip in clips for pause in pauses(clip)}
-    assert {1, 2, 3, 4} <= places
-    lengths = [pause.end - pause.start for clip in clips for pause in pauses(clip)]
-    assert min(lengths) < samples(300) and max(lengths) > samples(600)
-
-
 def test_an_addition_comes_after_a_pause() -> None:
     for clip in suite("additions"):
         assert clip.addition is not None
@@ -187,9 +153,3 @@ def test_noise_is_as_loud_as_said_and_never_stops() -> None:
 
 def spoken(text: str) -> Utterance:
     return speak([Line(text, "en-us")])[0]
-
-
-def test_no_pause_is_put_where_the_synthesizer_runs_words_together() -> None:
-    said = spoken("Tell me the length of the day on Mars.")
-    joined = [i for i, distinct in enumerate(said.distinct) if not distinct]
-    assert joined == [said.text.split().index("of") + 1]
