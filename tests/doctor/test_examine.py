@@ -19,7 +19,7 @@ from voiceloop.settings.config import Config
 
 pytestmark = pytest.mark.real
 
-CASE = Case(Config(preset="cpu"), ("wrong", "mend it"), Path("a.toml"), thorough=True)
+CASE = Case(Config(preset="cpu"), ("wrong", "mend it"), Path("a.toml"))
 
 
 def told(*checks: Check, limit_s: float = LIMIT_S) -> list[Finding]:
@@ -37,10 +37,10 @@ FINE = [("fine", "ok"), ("fine", "warning")]
 
 
 def test_findings_come_in_order_with_the_names_of_checks_that_begin() -> None:
-    checks = {"a": dying.fine, "b": dying.plods, "c": dying.fine}
+    checks = {"a": dying.fine, "b": dying.nothing, "c": dying.fine}
     every = list(examine(CASE, checks))
     assert [one if isinstance(one, str) else one.check for one in every] == [
-        *("a", "fine", "fine"), *("b", "b", "b", "plods"), *("c", "fine", "fine")
+        *("a", "fine", "fine"), "b", *("c", "fine", "fine")
     ]  # fmt: skip
     found = [one for one in every if isinstance(one, Finding)]
     assert found[0].text == "preset cpu"

@@ -32,8 +32,6 @@ class Doctor(Choosing, frozen=True, kw_only=True):
     docs = "docs/install.md"
     looks_at_files: ClassVar[bool] = True
 
-    thorough: bool = False
-    """Compare the checksums of downloaded models, too."""
     json: bool = False
     """Print one JSON object on one line for each finding."""
 
@@ -48,7 +46,7 @@ def doctor(command: Doctor) -> int:
 
     named = "preset" in given_in_settings(command.settings, command.origins)
     command, _ = settle(command, looks=False, ask=None)
-    case = Case(command.settings, command.refused, command.config, command.thorough)
+    case = Case(command.settings, command.refused, command.config)
     veil = Veil(os.environ, private(command.settings))
     findings: list[Finding] = []
     with (

@@ -55,8 +55,6 @@ class Case:
     one, `config` is made without these files."""
     file: Path | None = None
     """The file that --config names; None if the option is not given."""
-    thorough: bool = False
-    """Whether to check the checksums of models, too."""
 
     def absent(self, *kinds: Kind) -> VoiceloopError | None:
         """Return an error if a configured model of these kinds is not ready to be loaded.
@@ -75,11 +73,10 @@ class Case:
         return None
 
 
-Check = Callable[[Case], Iterator[Finding | None]]
-"""A check. It yields each finding when it is made, and None to say that it is still at work. An
-error that it raises becomes a finding, too."""
+Check = Callable[[Case], Iterator[Finding]]
+"""A check. It yields each finding when it is made. An error that it raises becomes a finding."""
 CheckEvent = str | Finding
-"""A finding, or the name of a check that begins or is still at work."""
+"""A finding, or the name of a check that begins."""
 
 
 def examine(
@@ -142,7 +139,7 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
         pipe.send(name)
         try:
             for finding in check(case):
-                pipe.send(finding if finding is not None else name)
+                pipe.send(finding)
         except Exception as error:  # any error of a check is reported
             pipe.send(of_error(name, error))
         for record in warnings.buffer:

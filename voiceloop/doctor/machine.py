@@ -19,7 +19,7 @@ from voiceloop.calibration.idle import cache_folder
 from voiceloop.catalog.names import named
 from voiceloop.catalog.store import ModelStore
 from voiceloop.doctor.examine import Case
-from voiceloop.doctor.findings import Finding, Mark
+from voiceloop.doctor.findings import Finding
 from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.placement import available_memory
 from voiceloop.process import available_cores
@@ -186,33 +186,26 @@ def of_folder(what: str, folder: Path) -> Finding:
     return Finding(f"{what} folder", "ok", f"{folder}, {size(free)} free")
 
 
-def models(case: Case) -> Iterator[Finding | None]:
-    """Report whether the downloaded models are undamaged. The checks of the stages report missing
+def models(case: Case) -> Iterator[Finding]:
+    """Report whether the downloaded models are whole. The checks of the stages report missing
     ones."""
-    used = {name for _, name in named(case.config).values()}
-    yield from of_store(ModelStore(), used, thorough=case.thorough)
+    yield of_store(ModelStore(), {name for _, name in named(case.config).values()})
 
 
-def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
-    """Check the models of `store`. If a damaged model is in `used`, the finding is `broken`, else a
-    warning. With `thorough`, checksums are compared; otherwise only sizes."""
+def of_store(store: ModelStore, used: Set[str]) -> Finding:
+    """Return the finding for the models of `store`, judged by the sizes of their files. If a
+    damaged model is in `used`, it is `broken`, else a warning."""
     here = store.models()
-    damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]
-    mark: Mark = "warning"
-    for model in here:
-        yield None  # says that the check is still at work: checksums take long
-        if model.damaged() if thorough else not store.find(model.name, model.origin):
-            damaged.append(model.name)
-            mark = "broken" if model.name in used else mark
+    lost = [model.name for model in here if not store.find(model.name, model.origin)]
+    damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()] + lost
     if damaged:
+        mark = "broken" if used & {*lost} else "warning"
         text = f"damaged in {store.root}: {', '.join(damaged)}"
         cure = "pull them again with voiceloop models pull, or remove them with models rm"
-        yield Finding("models", mark, text, cure)
-    else:
-        state = "as they were pulled" if thorough else "whole by their sizes"
-        total = size(sum(model.bytes for model in here))
-        text = f"{len(here)} pulled, {total}, {state}" if here else "none pulled"
-        yield Finding("models", "ok", f"{text}; the starter's come with voiceloop")
+        return Finding("models", mark, text, cure)
+    total = size(sum(model.bytes for model in here))
+    text = f"{len(here)} pulled, {total}, whole by their sizes" if here else "none pulled"
+    return Finding("models", "ok", f"{text}; the starter's come with voiceloop")
 
 
 def port(case: Case) -> Iterator[Finding]:
