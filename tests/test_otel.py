@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Utterance
-from tests.test_session import converse
 from tests.traces import example, seconds, traces
-from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.otel import About, OtelSpan, WordsSaid, turn_span
 from voiceloop.trace.record import (
     DROPPED_REPLY,
@@ -25,7 +22,7 @@ from voiceloop.trace.record import (
     parts_ms,
     voice_to_voice_ms,
 )
-from voiceloop.types import ToolCall, TurnTrace
+from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -223,29 +220,3 @@ def test_words_that_are_wanted_are_written_as_messages() -> None:
 
 
 # From a session
-
-
-async def test_a_session_records_its_attempts_and_tools() -> None:
-    call = ToolCall(1, "c1", "get_time", {"city": "Paris"})
-    turns = TurnConfig(endpoint="fixed", hangover_ms=800)
-    result = await converse(
-        Utterance(0.5, "What time is it"),
-        Utterance(2.2, "in Paris"),
-        replies={"What time is it": ("It is noon.",), "What time is it in Paris": (call,)},
-        config=Config(llm=LlmConfig(skills="none"), turns=turns),
-    )
-    (trace,) = result.traces
-    assert trace.counters["replies_dropped"] == 1 and trace.outcome == "done"
-    root = turn_span(trace, ABOUT, None)
-    assert root is not None
-    names = [one.name for one in root.children]
-    assert names == [
-        *("voice_to_voice", "endpoint", "stt", "chat target", "chat target", "chat target"),
-        *("execute_tool get_time", "tts", "playback"),
-    ]
-    chats = [one for one in root.children if one.name == "chat target"]
-    assert [one.linked for one in chats] == [True, False, False]
-    assert sum_ms(iter(root.children[0].children)) == pytest.approx(voice_to_voice_ms(trace))
-    generated = trace.counters["tokens"]
-    told = [int(one.attributes["gen_ai.usage.output_tokens"]) for one in chats if not one.linked]
-    assert sum(told) == generated > 0

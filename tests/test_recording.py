@@ -19,7 +19,7 @@ from msgspec import structs
 
 from tests.dialogue.test_core import converse
 from tests.dialogue.world import CALIBRATION
-from tests.recordings import Recorded, Requests, record
+from tests.recordings import Recorded, record
 from tests.support.scenario import Scenario, ScriptedAnswer, UserSound, load_scenario
 from voiceloop.audio.devices import FileMicrophone
 from voiceloop.audio.files import AudioFile
@@ -30,9 +30,7 @@ from voiceloop.dialogue import inputs
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.core import receive
-from voiceloop.dialogue.state import Options
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.languages import AUTO, language
 from voiceloop.recording import format as form
 from voiceloop.recording.format import veiled
 from voiceloop.recording.recording import (
@@ -45,8 +43,8 @@ from voiceloop.recording.recording import (
 )
 from voiceloop.replay.recorded import compared, differences, shown
 from voiceloop.session import Session
-from voiceloop.settings.config import Config, LlmConfig, ServerConfig, assembled, given_in, toml
-from voiceloop.types import AudioFrame, Pcm, ToolCall, TurnTrace
+from voiceloop.settings.config import ServerConfig, assembled, given_in, toml
+from voiceloop.types import AudioFrame, Pcm, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -95,62 +93,6 @@ def test_a_recorded_scenario_is_decided_as_before(path: Path, tmp_path: Path) ->
 async def cancel(session: Session) -> None:
     await anyio.sleep(4.0)
     assert session.cancel() == 1
-
-
-async def write(session: Session) -> None:
-    session.write("And the sea")
-    await anyio.sleep(6.0)
-    session.write("Once more", Options(spoken=False, client_tools=frozenset("cab")))
-
-
-async def rewrite(session: Session) -> None:
-    for pause_s in (0.0, 1.0, 2.0, 0.0):
-        await anyio.sleep(pause_s)
-        session.rewrite(lambda: None)
-
-
-async def forget(session: Session) -> None:
-    await anyio.sleep(1.2)
-    session.forget()
-
-
-async def ask(session: Session) -> None:
-    session.conduct(Options(), answers=False, interruptible=False)
-    await anyio.sleep(3.5)
-    assert session.respond() == 1
-
-
-async def bring_results(session: Session) -> None:
-    await anyio.sleep(5.0)
-    # The scripted model knows no such call, and fails.
-    call = ToolCall(1, "call 9", "look", {"where": ["up", 1.5, None]}, client=True)
-    session.answer_calls([(call, "blue")])
-
-
-async def change_language(session: Session) -> None:
-    session.language = language("fr")
-    await anyio.sleep(2.0)
-    session.language = language(AUTO)
-
-
-@pytest.mark.parametrize(
-    ("requests", "ended"),
-    [
-        (cancel, ["interrupted"]),
-        (write, ["interrupted", "done", "done"]),
-        (rewrite, ["done"]),
-        (forget, ["abandoned", "done"]),
-        (ask, ["done"]),
-        (bring_results, ["done", "failed"]),
-        (change_language, ["done"]),
-    ],
-)
-def test_what_a_client_requests_is_recorded(
-    requests: Requests, ended: list[str], tmp_path: Path
-) -> None:
-    made = record(tmp_path, SKY, requests=requests)
-    assert not differences(made.folder)
-    assert outcomes(made.folder) == ended
 
 
 @given(st.integers(0, 2**32))
@@ -290,12 +232,6 @@ def test_no_secret_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for file in made.folder.iterdir():
         assert SECRET.encode() not in file.read_bytes(), file.name
     assert veiled(config).llm.base_url == "https://example.org:8080/v1"
-
-
-@pytest.mark.parametrize("url", ["", "http://[", "localhost:1", "http://localhost:1/v1"])
-def test_addresses_without_secrets_stay(url: str) -> None:
-    kept = veiled(Config(llm=LlmConfig(base_url=url))).llm.base_url
-    assert kept == ("" if url == "http://[" else url)
 
 
 def test_no_recording_overwrites_another(tmp_path: Path) -> None:

@@ -15,20 +15,6 @@ from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.real
 
-TINY = ["bench", "llm", "--max-new-tokens", "4", "--repeats", "1"]
-
-
-def test_it_prints_one_line_of_json_and_writes_a_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*TINY, "--json", "--report", str(tmp_path / "r")]) == 0
-    out, err = capsys.readouterr()
-    (line,) = out.splitlines()
-    record = json.loads(line)
-    assert record["greedy_equal"] is True
-    assert (tmp_path / "r" / "report.md").is_file()
-    assert "loading" in err
-
 
 @pytest.fixture(scope="module")
 def latency(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -112,7 +98,6 @@ def test_recordings_of_people_are_named_or_it_is_one_line() -> None:
         (["bench", "llm", "--prompts", "/no/such/p.txt"], "/no/such/p.txt"),
         (["bench", "llm", "--target", "./no/such/model"], "no/such/model"),
         (["bench", "llm", "--target", "./no/such/model", "--draft", "starter"], "no/such/model"),
-        ([*TINY, "--report", "/dev/null/report"], "/dev/null/report"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

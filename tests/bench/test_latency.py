@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from lab.compare import compare
 from tests.bench.conftest import quiet
 from tests.bench.made import END, MACHINE, answered, clip, take
-from voiceloop.bench.command import BenchLatency, Suite
+from voiceloop.bench.command import BenchLatency
 from voiceloop.bench.latency import (
     REPLY_TOKENS,
     SUITES,
@@ -114,10 +114,6 @@ def test_what_was_not_measured_is_null_or_left_out() -> None:
     json.dumps(made)
     told = text(record(plan, [nothing], planned=1, machine=MACHINE))
     assert told.endswith("\n\nIt answered none of the questions.")
-
-
-def test_every_suite_has_a_name_in_the_command() -> None:
-    assert {*get_args(Suite), "input"} == set(SUITES)
 
 
 def models(asr: str = "starter", target: str = "starter", most: int = 256) -> Config:

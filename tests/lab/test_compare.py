@@ -71,11 +71,6 @@ def test_a_tenth_slower_is_one_and_the_other_way_round_it_is_better(seed: int) -
     assert verdicts(compare(record(after), record(before)))["voice to voice"] == "better"
 
 
-def test_less_than_matters_is_no_regression_however_sure_it_is() -> None:
-    before = times(2)
-    assert not compare(record(before), record([value + 5 for value in before])).regressed
-
-
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
@@ -95,13 +90,6 @@ def test_one_clip_that_fails_is_noise_and_many_are_not(name: str, bad: dict[str,
         assert verdicts(found)[name] == verdict
         assert found.regressed == (verdict == "worse")
         assert verdicts(found)["voice to voice"] == "same"
-
-
-def test_only_clips_that_both_have_are_compared() -> None:
-    before = times(7)
-    found = compare(record(before), record([*before[:10], *([None] * 14), 9000.0]))
-    assert verdicts(found)["voice to voice"] == "same"
-    assert {change.clips for change in found.changes if change.figure.unit == "ms"} == {10}
 
 
 def test_what_else_differs_is_told() -> None:

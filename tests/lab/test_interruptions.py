@@ -60,15 +60,6 @@ def test_a_reply_that_goes_on_has_been_paused_and_resumed() -> None:
     )
 
 
-def test_of_several_pauses_one_that_ends_the_reply_decides() -> None:
-    take = played(("resume", 0.09, 0.3), ("interrupt", 0.5, 0.9), outcome="interrupted", ends=3.6)
-    found = reaction(interrupted("words", "Stop."), take)
-    assert found is not None
-    assert (found.verdict, found.pauses) == ("interrupt", 2)
-    assert found.trigger_ms == pytest.approx(90, abs=0.1)
-    assert found.decided_ms == pytest.approx(400, abs=0.1)
-
-
 def test_a_sound_after_the_reply_or_without_one_is_left_out() -> None:
     assert reaction(interrupted(), played(ends=SOUND - 0.1)) is None
     assert reaction(clip(), played()) is None

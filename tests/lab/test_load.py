@@ -91,12 +91,3 @@ def test_a_load_of_nobody_is_one_line_and_a_hint(
     assert carry_out(Load, run, wrong) == 2
     first, hint = capsys.readouterr().err.strip().splitlines()[-2:]
     assert first.startswith("a load needs somebody") and hint.startswith("hint: ")
-
-
-def test_turns_that_were_lost_count_and_have_no_wait() -> None:
-    lost = CallerTurn(1, "what")
-    found = figures.answers([TURN, lost])
-    assert (found["turns"], found["answered"]) == (2, 1)
-    assert found["endpoint_to_sound_ms"]["p95"] == 30
-    assert found["added_ms"]["p50"] == pytest.approx(2)
-    assert figures.same_transcripts([TURN], [TURN, replace(TURN, transcript="Hm?")]) == 0.5

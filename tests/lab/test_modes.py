@@ -5,15 +5,13 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from transformers import PreTrainedModel
 
 from lab.decoding.pair import Subjects
-from lab.decoding.transformers import TransformersMode, verified
+from lab.decoding.transformers import TransformersMode
 from tests.lab.conftest import TOKENS, drawn, prompts_for
-from voiceloop.bench.modes import DecodingMode, OurMode, Verified, without_draft
+from voiceloop.bench.modes import DecodingMode, OurMode, without_draft
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
@@ -24,24 +22,7 @@ CONFIG = LlmConfig(max_new_tokens=TOKENS, num_speculative_tokens=3, context=256,
 ASSISTED = ("hf_assisted", "hf_assisted_default")
 
 
-COUNTS = st.integers(0, 6).flatmap(lambda most: st.tuples(st.just(most), st.integers(0, most)))
 """What a round drafted and accepted."""
-
-
-@given(st.integers(1, 50), st.lists(COUNTS, min_size=1, max_size=10))
-def test_rounds_are_read_off_the_lengths_of_the_cache(
-    prompt: int, rounds: list[tuple[int, int]]
-) -> None:
-    passes: list[tuple[int, int]] = []
-    known = prompt
-    for index, (drafted, accepted) in enumerate(rounds):
-        cached = known - 1 if index else 0
-        passes.append((cached, known - cached + drafted))
-        known += accepted + 1
-    found = verified(passes, prompt, known - prompt)
-    *before, (drafted, accepted) = rounds
-    last = Verified(drafted, accepted if accepted == drafted else None)
-    assert found == (*(Verified(*one) for one in before), last)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from lab.decoding.synthetic import synthetic_pair, vocabulary
 from lab.decoding.transformers import TransformersMode
 from tests.lab.conftest import CPU, prompts_for
 from voiceloop.bench.modes import OurMode, acceptance
-from voiceloop.errors import ConfigError
 from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
@@ -53,9 +52,3 @@ def test_guesses_stand_as_often_as_asked(oracle: Subjects) -> None:
         assert sum(one.drafted for one in rounds) > 800
         assert acceptance(rounds) == pytest.approx(0.6, abs=0.06), name
         assert all(answer.tokens == 64 for answer in answers)
-
-
-def test_an_unknown_pair_is_refused() -> None:
-    with pytest.raises(ConfigError) as refused:
-        vocabulary("8b-1b")
-    assert "8b+1b" in refused.value.hint

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from voiceloop.trace.record import Lane, Mark, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
@@ -29,30 +28,16 @@ _STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A stretch of time with a name, in seconds of the turn's clock."""
-
-    name: str
-    start: float
-    end: float
-
-
-def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
-    """Return when each stage worked: its spans or, if it has none, the time between two marks."""
-    found: dict[str, list[Stretch]] = {}
+def _stages(trace: TurnTrace) -> dict[str, list[tuple[float, float]]]:
+    """Return when each stage worked, as pairs of times: its spans or, if it has none, the time
+    between two marks."""
+    found: dict[str, list[tuple[float, float]]] = {}
     for stage, (lane, begin, end) in _STAGES.items():
-        found[stage] = spans(trace, lane)
+        found[stage] = [(span.start, span.end) for span in trace.spans if span.lane == lane]
         if not found[stage] and begin in trace.marks and end in trace.marks:
             start = trace.marks[begin]
-            found[stage] = [Stretch(stage, start, max(start, trace.marks[end]))]
+            found[stage] = [(start, max(start, trace.marks[end]))]
     return found
-
-
-def spans(trace: TurnTrace, lane: Lane | None) -> list[Stretch]:
-    """Return the spans that were recorded in a lane."""
-    own = (span for span in trace.spans if span.lane == lane)
-    return [Stretch(span.name, span.start, span.end) for span in own]
 
 
 def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
@@ -96,19 +81,17 @@ def _bar(start: float, end: float) -> str:
 
 
 def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
-    rows = stages(trace)
-    moments = [moment for own in rows.values() for one in own for moment in (one.start, one.end)]
+    rows = _stages(trace)
+    moments = [moment for own in rows.values() for stretch in own for moment in stretch]
     if not moments or max(moments) - min(moments) < SHORTEST_S:
         return []
-    start, seconds = min(moments), max(moments) - min(moments)
-
-    def place(moment: float) -> float:
-        return (moment - start) / seconds * bar
-
+    first, seconds = min(moments), max(moments) - min(moments)
     lines: list[str] = []
     for label, own in rows.items():
-        busy = sum(one.end - one.start for one in own)
-        cells = [(place(one.start), place(one.end)) for one in own]
+        busy = sum(end - start for start, end in own)
+        cells = [
+            ((start - first) / seconds * bar, (end - first) / seconds * bar) for start, end in own
+        ]
         lines.append(_row(label, _activity(cells, bar), bar, busy * 1000))
     return [*lines, _row("", _axis(seconds, bar), bar)]
 
