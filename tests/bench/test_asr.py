@@ -144,7 +144,7 @@ def test_every_corpus_has_its_figures_and_what_was_counted_meanwhile() -> None:
 
 
 def compared(plain: str, fast: str, said: str | None = None, name: str = "a") -> Compared:
-    return Compared(name, said, plain, fast, 1.0, 0.25)
+    return Compared(window(1.0, name, said), plain, fast, 1.0, 0.25)
 
 
 def test_words_that_differ_are_of_the_full_windows_and_errors_of_what_was_said() -> None:

@@ -69,3 +69,9 @@ def warns(case: Case) -> Iterator[Finding]:
 def nothing(case: Case) -> Iterator[Finding]:
     """Finds nothing."""
     yield from ()
+
+
+def interrupted(case: Case) -> Iterator[Finding]:
+    """Gets what Ctrl-C sends."""
+    os.kill(os.getpid(), signal.SIGINT)
+    yield Finding("interrupted", "ok", "goes on")

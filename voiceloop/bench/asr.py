@@ -57,9 +57,7 @@ class DecodeCase:
 class Compared:
     """Two transcripts of one piece of audio, and the seconds that each decode took."""
 
-    name: str
-    text: str | None
-    """The words that are said; None if they are not known."""
+    case: DecodeCase
     plain: str
     """The transcript with full windows."""
     fast: str
@@ -190,7 +188,7 @@ def compare(
             seconds[name] = perf_counter() - begun
             texts[name] = " ".join(word.text for word in words)
         both = texts["plain"], texts["fast"], seconds["plain"], seconds["fast"]
-        found.append(Compared(window.name, window.text, *both))
+        found.append(Compared(window, *both))
     return found
 
 
@@ -200,7 +198,7 @@ def figures(compared: Sequence[Compared]) -> dict[str, Any]:
     differ = [word_errors(one.plain, one.fast) for one in compared]
     worst, window = max(zip(differ, compared, strict=True), key=lambda pair: pair[0].errors)
     words, errors = sum(own.words for own in differ), sum(own.errors for own in differ)
-    known = [(one.text, one) for one in compared if one.text is not None]
+    known = [(one.case.text, one) for one in compared if one.case.text is not None]
     full = [word_errors(text, one.plain) for text, one in known]
     short = [word_errors(text, one.fast) for text, one in known]
     plain_s, fast_s = [one.plain_s for one in compared], [one.fast_s for one in compared]
@@ -210,7 +208,7 @@ def figures(compared: Sequence[Compared]) -> dict[str, Any]:
         "words_that_differ": errors,
         "share": share(errors, words),
         "worst": {
-            "name": window.name,
+            "name": window.case.name,
             "words": worst.errors,
             "full": window.plain,
             "short": window.fast,

@@ -16,7 +16,7 @@ import logging
 import os
 import platform
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from io import FileIO
 from itertools import count
@@ -157,11 +157,9 @@ class RecordingFolder:
 def _new_folder(parent: Path, name: str) -> Path:
     for number in count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")
-        try:
+        with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return path
+            return path
     raise AssertionError("there are more numbers than folders")
 
 

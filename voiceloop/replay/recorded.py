@@ -16,10 +16,11 @@ depend on the order of stages that worked at the same moment.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -47,7 +48,6 @@ SESSION = "session"
 """Lane of events that belong to no stage."""
 _LANES = list(Lane)
 
-T = TypeVar("T")
 PlainAction = Mapping[str, Mapping[str, Any]]
 
 
@@ -97,7 +97,8 @@ def reports(folder: Path) -> tuple[form.CoreStart, Iterator[tuple[form.CoreCall,
     report."""
     path = folder / form.REPORTS
     lines = _lines(path)
-    start = _read(form.CoreStart, next(lines, b""), path)
+    with _checked(path):
+        start = msgspec.json.decode(next(lines, b""), type=form.CoreStart)
     if start.format != form.FORMAT:
         raise ConfigError(f"{path} has format {start.format}, not {form.FORMAT}", HINT)
     return start, (_call(line, path) for line in lines)
@@ -130,22 +131,28 @@ def in_order(trace: TurnTrace) -> TurnTrace:
 
 
 def _call(line: bytes, path: Path) -> tuple[form.CoreCall, Input]:
-    call = _read(form.CoreCall, line, path)
-    try:
+    with _checked(path):
+        call = msgspec.json.decode(line, type=form.CoreCall)
         return call, form.report_in(call.report)
-    except msgspec.ValidationError as error:
-        raise _unreadable(path, error) from None
 
 
 def _event(line: bytes, begun: float, path: Path) -> tuple[float, Event]:
-    record = _read(form.ShownEvent, line, path)
-    try:
+    with _checked(path):
+        record = msgspec.json.decode(line, type=form.ShownEvent)
         event = form.event_in(record.event)
         if isinstance(event, TurnTrace):
             event = in_order(since(event, begun))
-    except (msgspec.ValidationError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    return record.at - begun, event
+        return record.at - begun, event
+
+
+@contextmanager
+def _checked(path: Path) -> Iterator[None]:
+    """Raise a ConfigError that names the file `path` if a value does not fit its type."""
+    try:
+        yield
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        why = f"{path} is damaged, or of another version of voiceloop: {error}"
+        raise ConfigError(why, HINT) from None
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -166,17 +173,6 @@ def _lines(path: Path) -> Iterator[bytes]:
     except OSError as error:
         hint = "check its permissions"
         raise ConfigError(f"{path} cannot be read: {error.strerror}", hint) from error
-
-
-def _read(kind: type[T], line: bytes, path: Path) -> T:
-    try:
-        return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: Any) -> ConfigError:
-    return ConfigError(f"{path} is damaged, or of another version of voiceloop: {error}", HINT)
 
 
 # --- decisions -----------------------------------------------------------------------------------
