@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -17,6 +18,13 @@ from typing import Self
 from rich.cells import cell_len
 
 _COMMAND = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])")
+
+
+class TerminalText(io.StringIO):
+    """A text that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Screen:

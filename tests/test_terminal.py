@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ggufs import network, tokenizer, write_gguf
+from tests.terminals import TerminalText
 from tests.test_voicelist import put_piper
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import RECORD, ModelStore
@@ -57,12 +58,7 @@ def test_errors_are_two_lines_at_most(message: str, hint: str) -> None:
     assert harmless(shown) and shown.count("\n") == 1 + bool(hint)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+@pytest.mark.parametrize("stream", [io.StringIO(), TerminalText()])
 def test_what_is_loaded_is_named_harmlessly(stream: io.StringIO) -> None:
     with loading(HOSTILE, stream):
         pass

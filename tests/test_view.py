@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from tests.terminals import TerminalText
 from voiceloop.terminal import printable
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.types import (
@@ -213,15 +214,6 @@ def test_json_is_one_object_on_one_line_for_each_turn():
 # All
 
 
-class Out(io.StringIO):
-    def __init__(self, *, tty: bool) -> None:
-        super().__init__()
-        self.tty = tty
-
-    def isatty(self) -> bool:
-        return self.tty
-
-
 @pytest.mark.parametrize(
     ("tty", "as_json", "kind"),
     [
@@ -232,13 +224,13 @@ class Out(io.StringIO):
     ],
 )
 def test_a_terminal_gets_the_live_view_and_a_pipe_plain_lines(tty: bool, as_json: bool, kind: type):
-    console = Console(file=Out(tty=tty), _environ={})
+    console = Console(file=TerminalText() if tty else io.StringIO(), _environ={})
     view = open_view(console, io.StringIO(), as_json=as_json, timed=True)
     assert type(view) is kind
 
 
 def test_a_terminal_whose_cursor_cannot_move_gets_plain_lines():
-    console = Console(file=Out(tty=True), _environ={"TERM": "dumb"})
+    console = Console(file=TerminalText(), _environ={"TERM": "dumb"})
     assert type(open_view(console, io.StringIO(), as_json=False, timed=True)) is PlainView
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.made import MACHINE
+from tests.terminals import TerminalText
 from voiceloop.bench.record import BenchRecord, Progress, open_folder, text, write
 from voiceloop.errors import VoiceloopError
 
@@ -72,13 +73,8 @@ def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> N
     assert not list(tmp_path.glob("*/*"))
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_progress_leaves_a_terminal_clean() -> None:
-    terminal = Terminal()
+    terminal = TerminalText()
     with Progress(terminal) as progress:
         progress("loading")
         progress("answering")
