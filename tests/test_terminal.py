@@ -16,9 +16,9 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.test_voices import put_piper
 from tests.ggufs import network, tokenizer, write_gguf
 from tests.terminals import TerminalText
-from tests.test_voicelist import put_piper
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import RECORD, ModelStore
 from voiceloop.cli.main import main

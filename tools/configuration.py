@@ -115,7 +115,7 @@ def page() -> str:
     text += "own.\n"
     text += "\n## Presets\n\n| preset | good for | needs | sets |\n|---|---|---|---|\n"
     for preset in reversed(BEST_FIRST):
-        settings = config.PRESETS[preset.name].items()
+        settings = preset.settings.items()
         sets = ", ".join(f"`{key} = {value}`" for key, value in settings)
         cells = f"`{preset.name}`", preset.good_for, preset.needs
         text += f"| {' | '.join(cells)} | {sets or 'nothing: it is the default'} |\n"

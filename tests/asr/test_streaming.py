@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.asr.bursts import Bursts
 from tests.asr.test_windowed import LevelAsr, LevelVad, Said, paused, render, speech
+from tests.assembly.test_loading import path_with, plug_in
 from tests.fakes import Script
 from tests.support.user import Lexicon
-from tests.test_loading import path_with, plug_in
 from tests.test_session import HESITANT, converse
 from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.streaming import Partial, StreamingAsr, StreamingSession

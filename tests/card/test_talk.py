@@ -27,8 +27,8 @@ import soundfile as sf
 from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.card.pulse import RATE, VirtualCard, hurry, require_portaudio
+from tests.cli.test_main import LOADING, assert_one_line_and_a_hint
 from tests.server.serving import BY_ITSELF, until
-from tests.test_cli import LOADING, assert_one_line_and_a_hint
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.portaudio import INSTALLERS
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS, bundled

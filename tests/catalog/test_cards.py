@@ -8,7 +8,7 @@ import pytest
 
 from voiceloop.catalog.cards import preset_models, variants
 from voiceloop.catalog.store import cards
-from voiceloop.settings.config import PRESETS
+from voiceloop.settings.presets import PRESETS
 from voiceloop.terminal import size
 
 pytestmark = pytest.mark.pure

@@ -13,14 +13,14 @@ import pytest
 
 from tests.catalog.conftest import Shop, packaged
 from tests.catalog.test_command import put
-from tests.test_presets import machine
+from tests.settings.test_presets import machine
 from voiceloop.catalog.cards import parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.pulled import best_pulled, choose, named_sections, settings_of
 from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ConfigError
-from voiceloop.settings.config import PRESETS, Config, Given, given_in_settings, load_config
-from voiceloop.settings.presets import BEST_PULLED
+from voiceloop.settings.config import Config, Given, given_in_settings, load_config
+from voiceloop.settings.presets import BEST_PULLED, PRESETS
 
 pytestmark = pytest.mark.real
 

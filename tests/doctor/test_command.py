@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from voiceloop.settings.config import PRESETS
+from voiceloop.settings.presets import PRESETS
 
 pytestmark = pytest.mark.real
 

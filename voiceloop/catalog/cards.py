@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from voiceloop.languages.voices import piper_name
-from voiceloop.settings.config import PRESETS
+from voiceloop.settings.presets import PRESETS
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
 """Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec.structs import replace
 
 from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
-from voiceloop.settings.config import PRESETS, given_in_settings
+from voiceloop.settings.config import given_in_settings
 from voiceloop.settings.flags import POSITIONAL, Command, Commands, written
-from voiceloop.settings.presets import BEST_FIRST, STARTER
+from voiceloop.settings.presets import BEST_FIRST, PRESETS, STARTER
 from voiceloop.settings.schema import nearest
 from voiceloop.terminal import tell
 

@@ -18,7 +18,8 @@ from voiceloop.catalog.piper import require, split_piper
 from voiceloop.catalog.pull import WANTED, Order, cached, list_repo, pull
 from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.settings.config import PRESETS, Config, TtsConfig
+from voiceloop.settings.config import Config, TtsConfig
+from voiceloop.settings.presets import PRESETS
 from voiceloop.settings.schema import nearest
 from voiceloop.terminal import size
 

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta, field
 
 from voiceloop.errors import ConfigError
+from voiceloop.settings.presets import PRESETS
 from voiceloop.settings.schema import (
     TOML,
     Count,
@@ -393,59 +394,6 @@ class Config(Object, frozen=True):
     wake: WakeConfig = WakeConfig()
     server: ServerConfig = ServerConfig()
     mcp: McpConfig = McpConfig()
-
-
-PRESETS: Mapping[str, Mapping[str, object]] = {
-    "starter": {},
-    "mini": {
-        "asr.model": "tiny.en",
-        "llm.target": "smollm2-135m-instruct",
-        "llm.repetition_penalty": 1.1,  # without it half of its sentences are repetitions
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-    "cpu": {
-        "asr.model": "tiny.en",
-        "llm.target": "minicpm5-1b",
-        "llm.cache_mb": 256,  # for four conversations
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-    "laptop": {
-        "asr.model": "base.en",
-        "llm.target": "qwen2.5-1.5b-instruct-q4",
-        "llm.cache_mb": 256,
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-    "desktop": {
-        "asr.model": "base.en",
-        "llm.target": "gemma-4-e2b",
-        "llm.cache_mb": 512,
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-    "small": {
-        "asr.model": "small.en",
-        "llm.target": "qwen3.5-4b",
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-    "best": {
-        "asr.model": "large-v3-turbo",
-        "llm.target": "qwen3-4b-instruct-2507",
-        "llm.draft": "qwen3-0.6b",
-        "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "piper",
-        "tts.model": "en_US-joe-medium",
-    },
-}
-"""The settings of each preset, by dotted key."""
 
 
 def _hints(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

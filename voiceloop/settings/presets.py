@@ -1,12 +1,14 @@
-"""Lists the presets, the best first: what each is good for, and which machine it needs.
+"""The presets, the best first: their settings, what each is good for, and which machine it needs.
 
-`config.PRESETS` has their models. This module measures nothing.
+`presets.toml` lists them. This module measures nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
 
 GB = 1_000_000_000
 BEST_PULLED = "best pulled, for talk and serve"
@@ -15,16 +17,18 @@ BEST_PULLED = "best pulled, for talk and serve"
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """The description and the requirements of a preset."""
+    """The description, the requirements and the settings of a preset."""
 
     name: str
     good_for: str
     cores: int = 1
     """Number of processor cores. With fewer cores the preset runs, but slowly."""
-    memory: int = 0
-    """Minimum memory of the machine, in bytes."""
-    gpu: int = 0
-    """Minimum memory of one GPU, in bytes; 0 if it needs no GPU."""
+    memory_gb: int = 0
+    """Minimum memory of the machine, in GB."""
+    gpu_gb: int = 0
+    """Minimum memory of one GPU, in GB; 0 if it needs no GPU."""
+    settings: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    """Its settings by dotted key."""
 
     def better(self, than: str) -> bool:
         """Return whether this preset is better than the preset called `than`."""
@@ -34,25 +38,20 @@ class Preset:
     @property
     def needs(self) -> str:
         """Return the requirements in words."""
-        if self.gpu:
-            return f"a GPU of {self.gpu // GB} GB"
-        if not self.memory:
+        if self.gpu_gb:
+            return f"a GPU of {self.gpu_gb} GB"
+        if not self.memory_gb:
             return "any machine"
-        return f"{self.cores} cores and {self.memory // GB} GB of memory"
+        return f"{self.cores} cores and {self.memory_gb} GB of memory"
 
 
-BEST_FIRST = (
-    Preset("best", "the best answers (untried)", gpu=24 * GB),
-    Preset("small", "good answers (untried)", gpu=8 * GB),
-    Preset("desktop", "good answers (untried)", cores=6, memory=8 * GB),
-    Preset("laptop", "sensible answers", cores=2, memory=4 * GB),
-    Preset("cpu", "short answers (untried)", cores=2, memory=3 * GB),
-    Preset("mini", "a quick try, often wrong", cores=2, memory=2 * GB),
-    Preset("starter", "trying it out: small questions, in synthetic voices"),
-)
+_TEXT = (files("voiceloop.settings") / "presets.toml").read_text(encoding="utf-8")
+BEST_FIRST = tuple(Preset(**table) for table in tomllib.loads(_TEXT)["preset"])
 """All presets, the best first. The language model of an untried one was chosen by its makers'
 figures, and has not answered in voiceloop yet; `lab/everyday` asks them."""
 STARTER = BEST_FIRST[-1]
+PRESETS = {one.name: one.settings for one in BEST_FIRST}
+"""The settings of each preset, by dotted key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,8 @@ class Machine:
 
     def carries(self, preset: Preset) -> bool:
         """Return whether the preset runs on this machine, even if slowly."""
-        fits = self.memory is None or self.memory >= preset.memory
-        return fits and (not preset.gpu or self.gpu() >= preset.gpu)
+        fits = self.memory is None or self.memory >= preset.memory_gb * GB
+        return fits and (not preset.gpu_gb or self.gpu() >= preset.gpu_gb * GB)
 
     def recommended(self) -> Iterator[Preset]:
         """Return the presets that run well on this machine, the best first, the starter last."""

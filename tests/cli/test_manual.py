@@ -19,7 +19,7 @@ pytestmark = pytest.mark.pure
 
 KINDS = {name: kind for name, (kind, _) in COMMANDS.items()}
 FAMILIES = sorted({name.split()[0] for name in KINDS if " " in name})
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 USUAL = Config()

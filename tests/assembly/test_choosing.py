@@ -13,10 +13,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.catalog.test_pulled import pulled
+from tests.cli.test_main import assert_one_line_and_a_hint
 from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.serving import free_port
-from tests.test_cli import assert_one_line_and_a_hint
-from tests.test_presets import machine
+from tests.settings.test_presets import machine
 from voiceloop.assembly.choosing import (
     ChoiceNotice,
     Choosing,

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from voiceloop.catalog.pulled import settings_of
-from voiceloop.settings.config import KEYS, PRESETS, flatten, load_config
+from voiceloop.settings.config import KEYS, flatten, load_config
 from voiceloop.settings.files import completed, settings_file
-from voiceloop.settings.presets import BEST_PULLED
+from voiceloop.settings.presets import BEST_PULLED, PRESETS
 from voiceloop.settings.schema import marks, members
 
 pytestmark = pytest.mark.pure

@@ -15,7 +15,6 @@ from voiceloop.errors import ConfigError
 from voiceloop.settings.config import (
     GUARDED,
     KEYS,
-    PRESETS,
     Config,
     McpServer,
     assembled,
@@ -23,6 +22,7 @@ from voiceloop.settings.config import (
     flatten,
     load_config,
 )
+from voiceloop.settings.presets import PRESETS
 from voiceloop.settings.schema import Texts, marks
 
 pytestmark = pytest.mark.pure
@@ -281,7 +281,7 @@ def test_no_key_or_text_escapes_as_anything_but_a_config_error(key: str, text: s
 
 
 def test_the_page_of_all_settings_is_up_to_date() -> None:
-    shown = Path(__file__, "../../docs/configuration.md").resolve().read_text(encoding="utf-8")
+    shown = Path(__file__, "../../../docs/configuration.md").resolve().read_text(encoding="utf-8")
     assert shown == page(), "run: make docs"
 
 

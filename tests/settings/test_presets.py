@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.settings.config import PRESETS
-from voiceloop.settings.presets import BEST_FIRST, GB, STARTER, Machine
+from voiceloop.settings.presets import BEST_FIRST, GB, PRESETS, STARTER, Machine
 
 pytestmark = pytest.mark.pure
 
@@ -79,9 +78,9 @@ def test_machines_that_people_have(own: Machine, preset: str) -> None:
 def test_a_gpu_is_looked_for_only_where_a_preset_wants_one() -> None:
     looked = list[None]()
     own = Machine(4, 16 * GB, lambda: looked.append(None) or 0)
-    assert all(own.carries(one) for one in BEST_FIRST if not one.gpu)
+    assert all(own.carries(one) for one in BEST_FIRST if not one.gpu_gb)
     assert looked == []
-    assert not any(own.carries(one) for one in BEST_FIRST if one.gpu)
+    assert not any(own.carries(one) for one in BEST_FIRST if one.gpu_gb)
 
 
 def test_one_core_is_slow_and_no_reason_to_do_without_what_was_pulled() -> None:
