@@ -26,13 +26,9 @@ USUAL = Config()
 
 
 def told(name: str, settings: Config = USUAL, *, whole: bool = False) -> str:
-    """The help of a command on a terminal of 80 columns."""
-    return manual.page(KINDS[name], Help(name, whole, settings), 80)
-
-
-def family(word: str) -> str:
-    members = {name: kind for name, kind in KINDS.items() if name.startswith(f"{word} ")}
-    return manual.family(word, members, GROUPS, 80)
+    """The help of a command, or of several, on a terminal of 80 columns."""
+    asked = Help(name, whole, settings)
+    return manual.help_text(asked, KINDS, GROUPS, DESCRIPTION, 80)
 
 
 def flat(text: str) -> str:
@@ -40,11 +36,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-SHORT = {
-    "": manual.overview(KINDS, GROUPS, DESCRIPTION, 80),
-    **{word: family(word) for word in FAMILIES},
-    **{name: told(name) for name in KINDS},
-}
+SHORT = {name: told(name) for name in ("", *FAMILIES, *KINDS)}
 
 
 @pytest.mark.parametrize("name", SHORT)

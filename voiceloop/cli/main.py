@@ -77,8 +77,11 @@ def _run(argv: Sequence[str]) -> int:
     kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
     option, *shell = " ".join(argv[:2]).replace("=", " ").split(" ")
     if option == "--print-completion":
-        families = {word: text for words in GROUPS.values() for word, text in words.items()}
-        print(manual.script("".join(shell), kinds, families), end="")
+        print(manual.script("".join(shell)), end="")
+        return 0
+    if option == "--complete":  # the scripts of `--print-completion` call it
+        found = manual.completions(argv[1:], kinds, GROUPS)
+        print(*(f"{word}\t{text}" for word, text in found.items()), sep="\n")
         return 0
     command = parse(kinds, argv)
     if isinstance(command, Help):

@@ -1,17 +1,26 @@
-"""Writes help for the command line: the pages of `--help`, and the scripts that complete words."""
+"""Writes help for the command line: the pages of `--help`, and the words that complete a line."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import NoneType
-from typing import Any, Literal, NamedTuple, cast, get_args, get_origin
+from typing import Literal, NamedTuple, cast, get_args, get_origin
 
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import KEYS, OPTIONS, Config, meaning
-from voiceloop.settings.flags import PROGRAM, Command, Help, arguments, metavar
+from voiceloop.settings.flags import (
+    PROGRAM,
+    Argument,
+    Command,
+    Help,
+    arguments,
+    members_of,
+    metavar,
+    named,
+)
 from voiceloop.settings.schema import default_of, hints_of, is_struct, meanings, members
 
 LINES = 23
@@ -46,39 +55,25 @@ def help_text(
     request: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
 ) -> str:
     """Return the requested help, in lines of `width` columns; `about` describes the program."""
-    if not request.name:
-        return overview(commands, groups, about, width)
-    if request.name in commands:
-        return page(commands[request.name], request, width)
-    first = f"{request.name} "
-    members = {name: kind for name, kind in commands.items() if name.startswith(first)}
-    return family(request.name, members, groups, width)
-
-
-def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
-    """Return the help of the program: all commands."""
-    titled = [
-        (
-            title,
-            [ManualEntry(word, text or purpose(commands[word])) for word, text in words.items()],
-        )
-        for title, words in groups.items()
-    ]
-    column = _column(entry for _, entries in titled for entry in entries)
-    lines = [about, f"usage: {PROGRAM} COMMAND [OPTIONS]", ""]
-    for title, entries in titled:
-        lines += [f"{title}:", *_rows(entries, column, width)]
-    more = f"{PROGRAM} COMMAND --help tells more. Also: --version, --print-completion SHELL"
+    name = request.name
+    if name in commands:
+        return page(commands[name], request, width)
+    if name:
+        about = f"{told(name, groups, commands)}."
+        members = members_of(commands, name)
+        titled = {"": [ManualEntry(own, purpose(kind)) for own, kind in members.items()]}
+        more = f"{PROGRAM} {name} COMMAND --help tells more."
+    else:
+        titled = {
+            title: [ManualEntry(word, told(word, groups, commands)) for word in words]
+            for title, words in groups.items()
+        }
+        more = f"{PROGRAM} COMMAND --help tells more. Also: --version, --print-completion SHELL"
+    column = _column(entry for entries in titled.values() for entry in entries)
+    lines = [about, f"usage: {' '.join(filter(None, (PROGRAM, name)))} COMMAND [OPTIONS]", ""]
+    for title, entries in titled.items():
+        lines += [*[f"{title}:"] * bool(title), *_rows(entries, column, width)]
     return "\n".join([*lines, "", more])
-
-
-def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, width: int) -> str:
-    """Return the help of `name`, the first word of several `commands`."""
-    about = next(words[name] for words in groups.values() if name in words)
-    entries = [ManualEntry(own, purpose(kind)) for own, kind in commands.items()]
-    lines = [f"{about}.", f"usage: {PROGRAM} {name} COMMAND [OPTIONS]", ""]
-    lines += _rows(entries, _column(entries), width)
-    return "\n".join([*lines, "", f"{PROGRAM} {name} COMMAND --help tells more."])
 
 
 def page(kind: type[Command], request: Help, width: int) -> str:
@@ -106,6 +101,12 @@ def page(kind: type[Command], request: Help, width: int) -> str:
             break
         shown += rows
     return "\n".join([*lines, *shown, *[""] * bool(shown), *tail])
+
+
+def told(word: str, groups: Groups, commands: Mapping[str, type[Command]]) -> str:
+    """Return the description of a command, or of those that begin with `word`."""
+    text = next(words[word] for words in groups.values() if word in words)
+    return text or purpose(commands[word])
 
 
 def purpose(kind: type[Command]) -> str:
@@ -218,168 +219,96 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
 
 
-class Option(NamedTuple):
-    """An option of the command line; its name includes the dashes."""
+# Completion ---------------------------------------------------------------------------------------
 
-    name: str
-    meaning: str
-    flag: bool = False
-    """True for an option without a value."""
-    choices: tuple[str, ...] = ()
-    """The possible values of the option. Empty if any text is allowed, and for a flag."""
-
-
-class CompletionWord(NamedTuple):
-    """The words that may come next on a command line, after what was typed so far.
-
-    That is nothing, a whole command, or the first word of a command of two words.
-    """
-
-    meaning: str
-    options: tuple[Option, ...]
-    members: tuple[str, ...] = ()
-    """The first or second words of commands that may come next; empty after a whole command."""
-
-
-SHELLS = ("bash", "zsh", "fish")
-HELP = (Option("--help", "tell more", flag=True), Option("--help-all", "tell all", flag=True))
-GLOBAL = (
-    HELP[0],
-    Option("--version", "print the version", flag=True),
-    Option("--print-completion", "print this script", choices=SHELLS),
-)
+BASH = """\
+_voiceloop() {
+    COMPREPLY=($("${COMP_WORDS[0]}" --complete "${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f 1))
+}
+complete -o default -F _voiceloop voiceloop
+"""
 ZSH = """\
 autoload -U +X compinit bashcompinit
 (( $+functions[compdef] )) || compinit
 bashcompinit
 """
-BASH = """\
-_voiceloop() {{
-    local current=$2 before=$3 command= words= word at
-    if [[ $before == "=" ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
-    if [[ $current == "=" ]]; then current=; fi
-    for ((at = 1; at < COMP_CWORD; at++)); do
-        word=${{COMP_WORDS[at]}}
-        case "$command|$word" in
-            {first}) command=$word ;;
-            {second}) command="$command $word" ;;
-        esac
-    done
-    case "$command $before" in
-{values}
-        *) case "$command|$current" in
-{options}
-        esac ;;
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
-}}
-complete -o default -F _voiceloop voiceloop
+FISH = """\
+function __voiceloop
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l found ($words[1] --complete $words[2..] "$current")
+    and test -n "$found"
+    and printf '%s\\n' $found
+    or __fish_complete_path "$current"
+end
+complete -c voiceloop -f -a '(__voiceloop)'
 """
+SHELLS = {"bash": BASH, "zsh": ZSH + BASH, "fish": FISH}
+"""The scripts that let a shell ask `voiceloop --complete WORDS` when somebody presses Tab. If it
+offers no word, the shell completes the names of files."""
+PAGES = {"--help": "tell more", "--help-all": "tell all"}
+"""Options of every command, with their meanings."""
+GLOBAL = {
+    "--help": "tell more",
+    "--version": "print the version",
+    "--print-completion": "print a script for the shell",
+}
+"""Options that stand in place of a command, with their meanings."""
 
 
-def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[str, str]) -> str:
-    """Return the completion script for `shell`, one of `SHELLS`. Other shells raise ConfigError.
-
-    `families` maps the first word of commands of two words to a description of them.
-    """
+def script(shell: str) -> str:
+    """Return the completion script for `shell`, one of `SHELLS`. Other shells raise ConfigError."""
     if shell not in SHELLS:
         known = ", ".join(SHELLS)
         raise ConfigError(f"there is no completion for '{shell}'", f"choose one of: {known}")
-    found = words(commands, families)
-    return _fish(found) if shell == "fish" else ZSH * (shell == "zsh") + _bash(found)
+    return SHELLS[shell]
 
 
-def words(
-    commands: Mapping[str, type[Command]], families: Mapping[str, str]
-) -> dict[str, CompletionWord]:
-    """Return the words that may follow each beginning of a command line.
+def completions(
+    typed: Sequence[str], commands: Mapping[str, type[Command]], groups: Groups
+) -> dict[str, str]:
+    """Return the words that may stand in place of the last of `typed`, with their meanings.
 
-    The keys are the beginnings, e.g. `bench` or `bench latency`. The empty text is the start.
+    A value that follows `=` may be a word of its own, as in bash, or a part of the option's word.
     """
-    firsts = tuple(dict.fromkeys(name.split()[0] for name in commands))
-    found = {"": CompletionWord("", GLOBAL, firsts)}
-    for first in firsts:
-        own = tuple(name.split()[1] for name in commands if name.startswith(f"{first} "))
-        if own:
-            found[first] = CompletionWord(families[first], HELP[:1], own)
-    for name, kind in commands.items():
-        found[name] = CompletionWord(purpose(kind), (*_own_words(kind), *_settings(kind), *HELP))
-    return found
+    *before, current = [word for word in typed if word != "="] or [""]
+    if typed[-1:] == ["="]:
+        before, current = [*before, current], ""
+    option, equals, value = current.partition("=")
+    if equals and option.startswith("--"):
+        found = _values(option, "", commands)
+        return {f"{option}={one}": "" for one in found if one.startswith(value)}
+    name, _ = named(commands, before)
+    offered = dict.fromkeys(_values(before[-1], name, commands), "") if before else {}
+    if not offered and current.startswith("-"):
+        offered = _options(commands[name]) if name in commands else GLOBAL
+    elif not offered and name not in commands:
+        members = members_of(commands, name)
+        offered = {own.removeprefix(f"{name} "): purpose(kind) for own, kind in members.items()}
+        if not name:
+            firsts = (word for words in groups.values() for word in words)
+            offered = {word: told(word, groups, commands) for word in firsts}
+    return {word: text for word, text in offered.items() if word.startswith(current)}
 
 
-def _own_words(kind: type[Command]) -> Iterable[Option]:
+def _options(kind: type[Command]) -> dict[str, str]:
+    """Return all options of a command, with their meanings."""
     texts = meanings(kind)
-    for one in arguments(kind):
-        if not one.positional:
-            flag = bool in members(one.hint)
-            text = beginning(texts[one.field])
-            yield Option(f"--{one.options[0]}", text, flag, _choices(one.hint))
+    own = {one.options[0]: texts[one.field] for one in arguments(kind) if not one.positional}
+    settings = {key.replace("_", "-"): meaning(key) for key in KEYS if uses(kind, key)}
+    every = own | {"config": texts["config"]} | settings
+    return {f"--{name}": beginning(text) for name, text in every.items()} | PAGES
 
 
-def _settings(kind: type[Command]) -> Iterable[Option]:
-    yield Option("--config", beginning(meanings(kind)["config"]))
-    for key, hint in KEYS.items():
-        if uses(kind, key):
-            none = ("none",) * (NoneType in members(hint))
-            name = f"--{key.replace('_', '-')}"
-            yield Option(name, beginning(meaning(key)), choices=(*_choices(hint), *none))
-
-
-def _choices(hint: Any) -> tuple[str, ...]:
-    return tuple(
+def _values(option: str, name: str, commands: Mapping[str, type[Command]]) -> list[str]:
+    """Return the values that an option of the command `name` may have; none if any text is
+    allowed."""
+    if option == "--print-completion":
+        return list(SHELLS)
+    found: list[Argument] = arguments(commands[name]) if name in commands else []
+    own = {f"--{one.options[0]}": one.hint for one in found if not one.positional}
+    hint = own.get(option) or KEYS.get(option.removeprefix("--").replace("-", "_"), str)
+    choices = [
         choice for one in members(hint) if get_origin(one) is Literal for choice in get_args(one)
-    )
-
-
-def _bash(found: Mapping[str, CompletionWord]) -> str:
-    second = [f"'{name}|{own}'" for name, word in found.items() if name for own in word.members]
-    options: list[str] = []
-    for name, word in found.items():
-        listed = " ".join(one.name for one in word.options)
-        options.append(f"            '{name}|-'*) words='{listed}' ;;")
-        if word.members:
-            options.append(f"            '{name}|'*) words='{' '.join(word.members)}' ;;")
-    return BASH.format(
-        first="|".join(f"'|{name}'" for name in found[""].members),
-        second="|".join(second),
-        values="\n".join(f"        {case}) words='{some}' ;;" for case, some in _values(found)),
-        options="\n".join(options),
-    )
-
-
-def _values(found: Mapping[str, CompletionWord]) -> Iterator[tuple[str, str]]:
-    """Yield a bash pattern for a command and an option, and the words that may follow them.
-
-    If an option has the same words for every command, one pattern with `*` stands for all.
-    """
-    by_option: dict[str, dict[str, str]] = {}
-    for name, word in found.items():
-        for one in word.options:
-            by_option.setdefault(one.name, {})[name] = " ".join(one.choices)
-    for option, by_command in by_option.items():
-        if len(set(by_command.values())) == 1:
-            by_command = {"*": next(iter(by_command.values()))}
-        for name, choices in by_command.items():
-            if choices:
-                yield f"'{name} {option}'".replace("'*", "*'"), choices
-
-
-def _fish(found: Mapping[str, CompletionWord]) -> str:
-    lines: list[str] = []
-    for name, word in found.items():
-        seen = [f"__fish_seen_subcommand_from {part}" for part in name.split()]
-        after = " ".join(word.members)
-        unseen = [f"not __fish_seen_subcommand_from {after}"] if after else []
-        where = f"complete -c voiceloop -n {_quoted('; and '.join([*seen, *unseen]))}"
-        for own in word.members:
-            description = found[f"{name} {own}".strip()].meaning
-            lines.append(f"{where} -f -a {own} -d {_quoted(description)}")
-        for one in word.options:
-            takes = f" -x -a {_quoted(' '.join(one.choices))}" if one.choices else " -r"
-            value = "" if one.flag else takes
-            lines.append(f"{where} -l {one.name[2:]}{value} -d {_quoted(one.meaning)}")
-    return "\n".join([*lines, ""])
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    ]
+    return [*choices, *["none"] * (option not in own and NoneType in members(hint))]

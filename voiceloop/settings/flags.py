@@ -162,8 +162,7 @@ def parse(
 ) -> C | Help:
     """Parse `argv` (without the program's name) as one of `commands`, or as a request for help.
 
-    The name of a command may have two words. The second word may be written as an option, e.g.
-    `models --list` for `models list`. Nothing at all, and the word `help`, request help.
+    The name of a command may have two words. Nothing at all, and the word `help`, request help.
     `files` replaces the user's file and ./voiceloop.toml.
 
     Raises ConfigError, with the nearest name, for an unknown command, option or setting. Also
@@ -172,11 +171,9 @@ def parse(
     """
     argv = [*argv[1:], HELP[1]] if not argv or argv[0] == "help" else argv
     options = list(takewhile(lambda argument: argument != "--", argv))
-    named = _named(commands, options)
-    name = " ".join(options[place].removeprefix("--") for place in named)
-    rest = [word for place, word in enumerate(argv) if place not in named]
+    name, rest = named(commands, argv)
     if any(option in (*HELP, HELP_ALL) for option in options):
-        if name and name not in commands and not _members(commands, name):
+        if name and name not in commands and not members_of(commands, name):
             raise _no_command(commands, name, ())
         return Help(name, HELP_ALL in options, _merged(commands.get(name), rest, files))
     if name not in commands:
@@ -195,20 +192,21 @@ def parse(
     return kind(**own, config=given.file, settings=settings, origins=origins, refused=refused)
 
 
-def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[int]:
-    """Return the indices in `options` of the words that name a command: none, one or two."""
+def named(commands: Mapping[str, type[C]], argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Split a command line into the name of its command, of one or two words, and the rest.
+
+    The name is empty if there is none, and the first word alone of a name of two words.
+    """
+    options = list(takewhile(lambda argument: argument != "--", argv))
     values = {place + 1 for place, option in enumerate(options) if _is_setting(_key(option))}
     places = [
         place
         for place, word in enumerate(options)
         if place not in values and not word.startswith("-")
     ]
-    if not places or not (members := _members(commands, options[places[0]])):
-        return places[:1]
-    seconds = {own.partition(" ")[2] for own in members}
-    after = range(places[0] + 1, len(options))
-    known = [place for place in after if options[place].removeprefix("--") in seconds]
-    return places[:1] + (known or places[1:])[:1]
+    places = places[: 2 if places and members_of(commands, options[places[0]]) else 1]
+    rest = [word for place, word in enumerate(argv) if place not in places]
+    return " ".join(options[place] for place in places), rest
 
 
 def _key(option: str) -> str:
@@ -229,7 +227,7 @@ def _name(option: str) -> str:
     return option.removeprefix("--").replace("_", "-")
 
 
-def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
+def members_of(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
     """Return the commands of two words that begin with `name`."""
     return {own: kind for own, kind in commands.items() if own.startswith(f"{name} ")}
 
@@ -337,7 +335,7 @@ def _no_command(
     commands: Mapping[str, type[Command]], name: str, options: Sequence[str]
 ) -> ConfigError:
     """Return the error for a command line that names no command."""
-    if members := _members(commands, name):
+    if members := members_of(commands, name):
         return ConfigError(f"{name} is several commands", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"
     if name:
