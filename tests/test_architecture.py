@@ -84,7 +84,7 @@ ROOMS = {
     "mcp": ("tools/mcp.py",),
     "httpx2": (
         "tools/mcp.py",
-        *("catalog/fetch.py", "catalog/packages.py", "catalog/pull.py"),
+        *("catalog/fetch.py", "catalog/pull.py"),
         *("llm/remote/chatclient.py", "llm/remote/finding.py"),
     ),
     "ctranslate2": ("asr/",),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.catalog.servers import Server, serving, wheel_of
-from voiceloop.catalog.store import ModelStore
+from voiceloop.catalog.store import Model, ModelStore
 
 PROGRAM = """
 import sys
@@ -97,6 +97,14 @@ def shop(tmp_path: Path, server: Server) -> Shop:
     return Shop(tmp_path, server)
 
 
+def put(store: ModelStore, name: str, origin: str = "packages", body: bytes = b"weights") -> Model:
+    """Put a model of one file into the store."""
+    with store.workshop(name, origin) as workshop:
+        (workshop / "made").mkdir()
+        (workshop / "made" / "model.bin").write_bytes(body)
+        return store.put(workshop / "made", name, origin, {})
+
+
 def sum_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
@@ -158,7 +166,12 @@ take = [
 
 def packaged(shop: Shop, name: str, files: Mapping[str, bytes]) -> bytes:
     """A card that comes from a package of the server; returns the wheel."""
-    wheel = wheel_of({f"inside/{file}": body for file, body in files.items()} | {"setup.py": b"1"})
+    told = {"METADATA": b"Metadata-Version: 2.1\nName: some-weights\nVersion: 1.0\n"}
+    told |= {"WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    inside = {f"inside/{file}": body for file, body in files.items()} | {"setup.py": b"1"}
+    wheel = wheel_of(
+        inside | {f"some_weights-1.0.dist-info/{name}": body for name, body in told.items()}
+    )
     shop.server.index("some-weights", "1.0", wheel)
     shop.cards(package_card(name, files, "some-weights", wheel, list(files)))
     return wheel

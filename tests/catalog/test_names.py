@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from contextlib import chdir
@@ -12,10 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.catalog.conftest import put
 from tests.catalog.servers import Server
 from voiceloop.catalog.cards import Kind
 from voiceloop.catalog.names import find, prepare
-from voiceloop.catalog.store import Model, ModelStore
+from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ModelNotFound
 from voiceloop.settings.config import Config, load_config
 
@@ -25,13 +25,6 @@ pytestmark = pytest.mark.real
 @pytest.fixture
 def store(tmp_path: Path) -> ModelStore:
     return ModelStore(tmp_path / "models")
-
-
-def put(store: ModelStore, name: str, origin: str = "packages") -> Model:
-    with store.workshop(name, origin) as shop:
-        (shop / "made").mkdir()
-        (shop / "made" / "model.bin").write_bytes(b"weights")
-        return store.put(shop / "made", name, origin, {})
 
 
 def config(preset: str = "starter", **flags: str) -> Config:
@@ -47,17 +40,6 @@ def test_the_name_of_a_card_is_no_folder(store: ModelStore, tmp_path: Path) -> N
         model = put(store, "tiny.en")
         assert find("tiny.en", "asr", store) == model.folder
         assert find("./tiny.en", "asr", store) == Path("./tiny.en")
-
-
-def test_a_repository_that_was_fetched_is_found_again(store: ModelStore) -> None:
-    model = put(store, "org/whisper", "hub")
-    assert find("org/whisper", "asr", store) == model.folder
-
-
-def test_a_card_that_is_not_here_says_how_to_pull_it(store: ModelStore) -> None:
-    with pytest.raises(ModelNotFound, match=r"Whisper base\.en is not on this machine") as caught:
-        find("base.en", "asr", store)
-    assert caught.value.hint == "voiceloop models pull base.en"
 
 
 def test_a_card_of_another_kind_is_said_to_be_one(store: ModelStore) -> None:
@@ -141,16 +123,6 @@ def test_a_preset_that_is_not_here_is_one_line(store: ModelStore) -> None:
     prepare(config("mini"), store)
 
 
-def test_a_model_besides_the_preset_is_named_itself(store: ModelStore) -> None:
-    put(store, "tiny.en")
-    put(store, "smart-turn-v3.2")
-    put(store, "en_US-joe-medium")
-    chosen = config("mini", llm__target="qwen3-0.6b")
-    with pytest.raises(ModelNotFound) as caught:
-        prepare(chosen, store)
-    assert caught.value.hint == "voiceloop models pull qwen3-0.6b"
-
-
 def test_other_engines_need_no_cards(store: ModelStore) -> None:
     chosen = config("mini", llm__target="starter", turns__sound="somebody's own")
     prepare(
@@ -189,16 +161,6 @@ def asked(name: str, kind: str, endpoint: str, folder: Path) -> tuple[list[str],
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
     return done.stdout.splitlines(), done.stderr.splitlines()
-
-
-@pytest.mark.parametrize("kind", ["asr", "llm"])
-def test_a_repository_without_network_is_one_line(kind: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        host = f"127.0.0.1:{taken.getsockname()[1]}"
-    (message, hint), errors = asked("someone/some-model", kind, f"http://{host}", tmp_path)
-    assert message.startswith(f"{host} cannot be reached")
-    assert hint.startswith("check the network")
-    assert errors == []
 
 
 @pytest.mark.parametrize("kind", ["piper", "kokoro", "turn"])

@@ -9,7 +9,6 @@ the settings as they are. So their results do not depend on which models are on 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -23,11 +22,11 @@ from voiceloop.catalog.command import pull_preset
 from voiceloop.catalog.names import NO_MODEL, find
 from voiceloop.catalog.pulled import (
     absent,
-    ask_terminal,
     best_pulled,
     choose,
     named_sections,
     settings_of,
+    terminal,
     this_machine,
     wanted,
     way_to,
@@ -114,7 +113,7 @@ def settle(
         notice = ChoiceNotice(search=begin_search())
     if server:
         notice.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
-    _choose_preset(given, notice, store, machine, _terminal() if ask == "terminal" else ask)
+    _choose_preset(given, notice, store, machine, terminal() if ask == "terminal" else ask)
     settings, origins = settings_of(given)
     if "llm.target" in given and notice.search:
         check_target(settings, notice.search)
@@ -270,8 +269,3 @@ def _choose_preset(
         notice.lines.insert(0, f"preset {chosen}: {why}")
     elif not named:
         notice.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
-
-
-def _terminal() -> Ask:
-    """Return the function that asks the user; None without a terminal."""
-    return ask_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None

