@@ -288,9 +288,9 @@ def claimed(
     """
     store = ConversationStore(path, tell)
     try:
-        number, holder, resumed = store.claim(name)
+        number, resumed = store.claim(name)
     except BaseException:
         store.close()
         raise
-    writer = ConversationWriter(store.database, number, holder)
+    writer = ConversationWriter(store)
     return KeptConversation(resumed, writer.write, lambda: writer.trouble, number), writer

@@ -16,14 +16,7 @@ from typing import Any
 
 import msgspec
 
-from voiceloop.conversations.files import (
-    Holder,
-    close_to_others,
-    connect,
-    intact,
-    set_aside,
-    this_process,
-)
+from voiceloop.conversations.files import close_to_others, connect, intact, lease, set_aside
 from voiceloop.conversations.records import (
     KeptCall,
     KeptOutline,
@@ -38,7 +31,7 @@ from voiceloop.settings.config import data_folder
 from voiceloop.skills.known import Fact
 
 VARIABLE = "VOICELOOP_CONVERSATIONS"
-MADE_BY, VERSION = 0x766C6376, 1
+MADE_BY, VERSION = 0x766C6376, 2
 """The `application_id` and the `user_version` of the file."""
 WAIT_S = 2.0
 """Maximum seconds for which a write waits for another process."""
@@ -64,13 +57,8 @@ CREATE TABLE IF NOT EXISTS facts (
     conversation INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
     number INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (conversation, number)
 );
-CREATE TABLE IF NOT EXISTS leases (
-    conversation INTEGER PRIMARY KEY REFERENCES conversations ON DELETE CASCADE,
-    token TEXT NOT NULL, place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
-    seen REAL NOT NULL
-);
 """
-_NAMES = {"conversations", "turns", "summaries", "facts", "leases"}
+_NAMES = {"conversations", "turns", "summaries", "facts"}
 _OF_SERVERS = {"kept"}
 """The table of `server.resume.sqlite`, which may be in the same file."""
 _TURN = "number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome"
@@ -109,14 +97,17 @@ class ConversationStore:
         to another program or a newer voiceloop.
         """
         self.path = path.absolute()
+        self._lease: sqlite3.Connection | None = None
         try:
             self.database = self._opened(tell)
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and give the lease back that `claim` has taken."""
         self.database.close()
+        if self._lease:
+            self._lease.close()
 
     # ---- reading
 
@@ -128,7 +119,8 @@ class ConversationStore:
             " (SELECT max(at) FROM turns WHERE conversation = id) FROM conversations ORDER BY name"
         )
         return [
-            msgspec.convert(row, KeptOutline, strict=False) for row in _lists(rows, KeptOutline)
+            KeptOutline(name, turns, facts, _time(began), last and _time(last))
+            for name, turns, facts, began, last in rows
         ]
 
     def record(self, name: str) -> KeptRecord:
@@ -151,7 +143,6 @@ class ConversationStore:
         number, _ = self._found(name)
         with self._changing(number, name):
             self.database.execute("DELETE FROM conversations WHERE id = ?", (number,))
-        self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def forget(self, name: str, fact: int) -> str:
         """Delete the fact with the number `fact` in the conversation `name`, and return its text.
@@ -168,34 +159,40 @@ class ConversationStore:
             self.database.execute(
                 "DELETE FROM facts WHERE conversation = ? AND number = ?", (number, fact)
             )
-        self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return known[fact]
 
-    def claim(self, name: str) -> tuple[int, Holder, ResumedConversation]:
+    def claim(self, name: str) -> tuple[int, ResumedConversation]:
         """Take the lease of the conversation `name`; make the conversation if there is none.
 
-        Returns the conversation's number in the store, the holder of the lease, and the state from
-        which the conversation continues. Raises VoiceloopError if another process has the lease.
+        Returns the conversation's number in the store, and the state from which it continues.
+        Raises VoiceloopError if the lease is taken.
         """
-        holder = this_process()
         try:
-            with self._transaction():
-                self.database.execute(
-                    "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                    (name, now().isoformat()),
-                )
-                number, _ = self._found(name)
-                self._check_free(number, name)
-                self.database.execute(
-                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?, ?)",
-                    (
-                        *(number, holder.token, holder.place, holder.pid, holder.started),
-                        datetime.now(UTC).timestamp(),
-                    ),
-                )
-            return number, holder, self._resumed(number, name)
+            self.database.execute(
+                "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (name, now().isoformat()),
+            )
+            number, _ = self._found(name)
+            self._lease = self._taken(number, name)
+            return number, self._resumed(number, name)
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that is written in the context, or nothing."""
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.database.execute("COMMIT")
+        except BaseException:
+            if self.database.in_transaction:
+                self.database.execute("ROLLBACK")
+            raise
+
+    def checkpoint(self) -> None:
+        """Make all that was written safe from a power cut."""
+        self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # ---- details
 
@@ -274,37 +271,28 @@ class ConversationStore:
         return rows[0][0], rows[0][1]
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self.database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.database.execute("ROLLBACK")
-            raise
-        self.database.execute("COMMIT")
-
-    @contextmanager
     def _changing(self, number: int, name: str) -> Iterator[None]:
         """Open a transaction in which the caller may change the conversation. Raises VoiceloopError
         if a process has the conversation open."""
-        try:
-            with self._transaction():
-                self._check_free(number, name)
-                yield
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
+        with closing(self._taken(number, name)):
+            try:
+                with self.transaction():
+                    yield
+                self.checkpoint()
+            except sqlite3.Error as error:
+                raise self._unusable(error) from error
 
-    def _check_free(self, number: int, name: str) -> None:
-        """Raise VoiceloopError if a running process has the lease of the conversation."""
-        rows = self._rows(
-            "SELECT token, place, pid, started, seen FROM leases WHERE conversation = ?", number
-        )
-        for token, place, pid, started, seen in rows:
-            if Holder(token, place, pid, started).alive(seen, datetime.now(UTC).timestamp()):
-                raise VoiceloopError(
-                    f"the conversation '{name}' is open in another voiceloop (process {pid})",
-                    "end that one first, or choose another name",
-                )
+    def _taken(self, number: int, name: str) -> sqlite3.Connection:
+        """Take the lease of a conversation. Raises VoiceloopError if somebody has it."""
+        try:
+            return lease(self.path, number)
+        except (OSError, sqlite3.Error) as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                raise self._unusable(error) from error
+            raise VoiceloopError(
+                f"the conversation '{name}' is open in another voiceloop",
+                "end that one first, or choose another name",
+            ) from error
 
     def _resumed(self, number: int, name: str) -> ResumedConversation:
         try:
@@ -400,10 +388,6 @@ def turn_of(row: tuple[Any, ...]) -> KeptTurn:
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-def _lists(rows: list[tuple[Any, ...]], kind: type[msgspec.Struct]) -> list[dict[str, Any]]:
-    return [dict(zip(kind.__struct_fields__, row, strict=True)) for row in rows]
 
 
 # ---- what a writer writes

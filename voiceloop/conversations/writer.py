@@ -6,16 +6,17 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from voiceloop.conversations.files import BEAT_S, Holder
-from voiceloop.conversations.store import Statement
+from voiceloop.conversations.store import ConversationStore, Statement
 
 CALM_S = 1.0
 """Seconds without writes after which a checkpoint makes all writes safe from a power cut. A
 checkpoint may take a second, and nothing else is written meanwhile."""
+AGAIN_S = 5.0
+"""Seconds after which writes that failed are tried again."""
 MOST_PENDING = 5000
 """Maximum number of statements that wait while the disk refuses writes. If more come, the oldest
 are lost."""
@@ -26,17 +27,12 @@ END_S = 10.0
 class ConversationWriter:
     """The only writer of a conversation. `write` returns at once; `close` waits."""
 
-    def __init__(self, database: sqlite3.Connection, conversation: int, holder: Holder) -> None:
-        """Start a thread that writes to `database`. Only this thread may use `database` from now
-        on. It writes as long as `holder` has the lease of the conversation."""
+    def __init__(self, store: ConversationStore) -> None:
+        """Start a thread that writes to `store`, which has the lease of the conversation. Only this
+        thread may use `store` from now on."""
         self.trouble = ""
-        """Why statements wait: the first error since the last write, or the loss of the lease.
-        Empty if nothing waits."""
-        self.lost = False
-        """Whether another process has taken the lease. If so, nothing is written any more."""
-        self._database = database
-        self._conversation = conversation
-        self._holder = holder
+        """Why statements wait: the first error since the last write. Empty if nothing waits."""
+        self._store = store
         self._queue = SimpleQueue[Statement | None]()
         self._pending = deque[Statement](maxlen=MOST_PENDING)
         self._thread = threading.Thread(
@@ -50,21 +46,24 @@ class ConversationWriter:
             self._queue.put(statement)
 
     def close(self) -> None:
-        """Write the statements that are left, give the lease back and close the database. Waits for
-        `END_S` at most."""
+        """Write the statements that are left, and close the store, which gives the lease back.
+
+        Waits for `END_S` at most.
+        """
         self._queue.put(None)
         self._thread.join(END_S)
 
     def _run(self) -> None:
         ending, fresh = False, False
-        while not (ending or self.lost):
+        while not ending:
             try:
-                item = self._queue.get(timeout=CALM_S if fresh else BEAT_S)
+                calm_s = AGAIN_S if self._pending else CALM_S if fresh else None
+                item = self._queue.get(timeout=calm_s)
             except Empty:
-                if fresh:
-                    fresh = not self._tried(self._checkpoint)
+                if self._pending:
+                    fresh = self._tried(self._commit)
                 else:
-                    self._tried(self._commit)  # gives a sign of life, and tries failed writes again
+                    fresh = not self._tried(self._store.checkpoint)
                 continue
             while item is not None:
                 self._pending.append(item)
@@ -74,14 +73,12 @@ class ConversationWriter:
                     break
             ending = item is None
             fresh = self._tried(self._commit)
-        if not self.lost:
-            self._tried(self._release)
         with suppress(sqlite3.Error):
-            self._database.close()
+            self._store.checkpoint()
+        self._store.close()
 
-    def _tried(self, work: object) -> bool:
+    def _tried(self, work: Callable[[], None]) -> bool:
         """Call `work`. If SQLite raises an error, keep it in `trouble` and return False."""
-        assert callable(work)
         try:
             work()
         except sqlite3.Error as error:
@@ -90,36 +87,9 @@ class ConversationWriter:
         return True
 
     def _commit(self) -> None:
-        """Write all pending statements in one transaction. If another process has taken the lease,
-        write nothing and set `lost`."""
-        execute, now = self._database.execute, datetime.now(UTC).timestamp()
-        execute("BEGIN IMMEDIATE")
-        try:
-            mine = execute(
-                "UPDATE leases SET seen = ? WHERE conversation = ? AND token = ?",
-                (now, self._conversation, self._holder.token),
-            )
-            if mine.rowcount != 1:
-                self.lost = True
-                self.trouble = "another process has taken this conversation over"
-                execute("ROLLBACK")
-                return
+        """Write all pending statements in one transaction."""
+        with self._store.transaction():
             for statement, values in self._pending:
-                execute(statement, values)
-            execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                execute("ROLLBACK")
-            raise
+                self._store.database.execute(statement, values)
         self._pending.clear()
         self.trouble = ""
-
-    def _checkpoint(self) -> None:
-        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _release(self) -> None:
-        self._database.execute(
-            "DELETE FROM leases WHERE conversation = ? AND token = ?",
-            (self._conversation, self._holder.token),
-        )
-        self._checkpoint()

@@ -88,7 +88,6 @@ def free(store: Path, name: str) -> None:
                 opened.claim(name)
             except VoiceloopError:
                 return False
-            opened.database.execute("DELETE FROM leases")
             return True
 
     until(claimed)
@@ -166,19 +165,6 @@ def test_what_another_process_has_is_not_taken(server: Serving, store: Path) -> 
             assert "conversation" not in settings(client)
             client.write("Who is speaking?")
     assert record(store, "mine").turns == ()
-
-
-def test_whoever_loses_it_while_it_goes_on_is_told(server: Serving, store: Path) -> None:
-    with opened(server, "lost") as client:
-        with closing(ConversationStore(store, lambda text: None)) as mine:
-            mine.database.execute("DELETE FROM leases")
-            mine.claim("lost")
-        client.write("Who is speaking?")
-        error = client.wait("error")["error"]
-        assert "not kept from here on: another process has taken" in error["message"]
-        client.write("Who is speaking?")
-        assert len(client.all("error")) == 1
-    assert record(store, "lost").turns == ()
 
 
 def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving) -> None:
