@@ -35,11 +35,9 @@ preset = "small"
 voice = "en-gb"
 ```
 
-`voiceloop config --write` makes `~/.config/voiceloop/config.toml` to edit, or the file of
-`--config`: every setting with a comment. Settings that nobody has given are commented out. A file
-that is there keeps what you wrote, and gets the settings that it does not mention yet. Flags are
-written into it: `voiceloop config --write --tts.speed 1.2`. `voiceloop config --toml` only prints
-such a file.
+`voiceloop config --write` makes `~/.config/voiceloop/config.toml` to edit: every setting with a
+comment, and commented out. `voiceloop config --write --tts.speed 1.2` sets a value in it, or in the
+file of `--config`; what you wrote there stays. `voiceloop config --toml` only prints all settings.
 
 ## Completion
 

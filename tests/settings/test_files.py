@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from voiceloop.catalog.pulled import settings_of
 from voiceloop.settings.config import KEYS, flatten, load_config
-from voiceloop.settings.files import completed, settings_file
+from voiceloop.settings.files import settings_file
 from voiceloop.settings.presets import BEST_PULLED, PRESETS
 from voiceloop.settings.schema import marks, members
 
@@ -106,34 +105,3 @@ def test_a_preset_that_nobody_has_named_is_a_comment(file: Path) -> None:
     assert '#preset = "cpu"' in text.splitlines()
     file.write_bytes(text.encode())
     assert load_config([file]) == load_config()
-
-
-OWN = (
-    *("# mine", "", "place = 'Lisbon'  # home", "[tts]", "speed = 1.3", "[llm]", "#target = 'x'"),
-    *("draft = 'auto'", "llm.target = 'a'", "asr = { language = 'de' }", "[mcp.servers.x]"),
-    *("command = 'run'", "[asr.options]", "beam = 5"),
-)
-
-
-@given(st.lists(st.sampled_from(OWN), max_size=8, unique=True), st.booleans())
-@example(["# mine", "[tts]", "speed = 1.3", "# what thinks", "[llm]"], False)
-@example(["place = 'Lisbon'  # home", "[mcp.servers.x]", "command = 'run'"], True)
-def test_a_completed_file_says_the_same_and_lists_everything(lines: list[str], ends: bool) -> None:
-    before = "\n".join(lines) + "\n" * ends
-    try:
-        said = tomllib.loads(before)
-    except tomllib.TOMLDecodeError:
-        return
-    config, _ = load_config()
-    after = completed(before, config)
-    assert {key: one for key, one in tomllib.loads(after).items() if one != {}} == {
-        key: one for key, one in said.items() if one != {}
-    }
-    assert [line for line in after.splitlines() if line in lines and line] == [
-        line for line in lines if line
-    ]
-    assert completed(after, config) == after
-    for key in KEYS:
-        section, _, name = key.rpartition(".")
-        if not section or f"[{section}]" in after.splitlines():
-            assert re.search(rf"^#?\s*{name} ?= ", after, re.MULTILINE), key

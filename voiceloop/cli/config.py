@@ -17,7 +17,7 @@ from voiceloop.settings.config import (
     load_config,
     user_file,
 )
-from voiceloop.settings.files import HEAD, completed, keep, settings_file
+from voiceloop.settings.files import keep, settings_file, write
 from voiceloop.settings.flags import Command
 from voiceloop.terminal import tell
 
@@ -31,8 +31,8 @@ class ShowConfig(Command, frozen=True, kw_only=True):
     toml: bool = False
     """Print a TOML file of all settings to edit, with a comment for each."""
     write: bool = False
-    """List all settings in your file, with a comment for each, and set those that flags give. What
-    is there stays. The file is that of --config, else ~/.config/voiceloop/config.toml."""
+    """Set the settings that flags give in your file, and make it if there is none, with a comment
+    for each setting. The file is that of --config, else ~/.config/voiceloop/config.toml."""
 
 
 def show_config(command: ShowConfig) -> int:
@@ -52,10 +52,10 @@ def show_config(command: ShowConfig) -> int:
 
 
 def _write(command: ShowConfig) -> int:
-    """Write the user's file of settings, or complete it, and say where it is."""
+    """Write the user's file of settings, or change it, and say where it is."""
     if command.toml:
         raise ConfigError("--toml prints and --write writes", "give one of the two")
-    file = command.config or user_file()
+    file, new = command.config or user_file(), False
     given = given_in_settings(command.settings, command.origins)
     flags = {
         # TOML knows neither None nor tuples.
@@ -63,10 +63,12 @@ def _write(command: ShowConfig) -> int:
         for key, (value, origin) in given.items()
         if origin == "flag"
     }
-    settings, _ = load_config([file] if file.exists() else [])
-    keep({}, file, lambda text: completed(text or HEAD, settings))
+    if not file.exists():
+        write(settings_file(*load_config()), file)
+        new = True
     keep(flags, file)
-    tell(f"{file} lists all settings; what was there stays")
+    what = "lists all settings" if new else f"has {', '.join(flags) or 'what it had'}"
+    tell(f"{file} {what}; `voiceloop config --toml` prints all")
     return 0
 
 

@@ -4,10 +4,9 @@ into a file that the user has, whose comments, order and blank lines it keeps.""
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 import tomlkit
 from msgspec import Struct
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import AoT, InlineTable, Item, Table
+from tomlkit.items import InlineTable, Item, Table
 
 from voiceloop.errors import ConfigError
 from voiceloop.outputs import part_beside
@@ -37,22 +36,19 @@ from voiceloop.settings.presets import BEST_PULLED
 from voiceloop.settings.schema import TOML, expected, hints_of
 
 
-def keep(
-    values: Mapping[str, object], file: Path, complete: Callable[[str], str] = lambda text: text
-) -> None:
+def keep(values: Mapping[str, object], file: Path) -> None:
     """Set `values`, by dotted key (`llm.target`), in `file`: all of them or none. None removes the
     key.
 
-    `complete` may add comments to the text of the file. The old value of a key is noted in a
-    comment, if it has one line. Raises ConfigError if `file` is no valid TOML or cannot be written.
-    Also raises it if the file is written in a way in which these keys cannot be set without
-    changing others.
+    The old value of a key is noted in a comment, if it has one line. Raises ConfigError if `file`
+    is no valid TOML or cannot be written, or is written in a way in which these keys cannot be set
+    without changing others.
     """
     target = file.resolve()  # replaces the target of a link, so the link stays a link
     expected = dict(leaves(toml(target))) if target.exists() else {}
     text = target.read_bytes().decode("utf-8") if target.exists() else ""
     try:
-        changed = complete(_changed(text, values))
+        changed = _changed(text, values)
         wanted = {**expected, **values}
         wanted = {key: value for key, value in wanted.items() if value is not None}
         whole = dict(leaves(tomllib.loads(changed))) == wanted
@@ -62,7 +58,7 @@ def keep(
         lines = ", ".join(f"{key} = {tomlkit.item(one).as_string()}" for key, one in values.items())
         raise ConfigError(f"nothing can be added to {file} as it is written", f"add {lines}")
     if changed != text:
-        _write(changed, target, file)
+        write(changed, file)
 
 
 def _changed(text: str, values: Mapping[str, object]) -> str:
@@ -110,11 +106,13 @@ def _above_what_ends(table: object) -> Generator[None]:
         body.extend(ending)
 
 
-def _write(text: str, target: Path, file: Path) -> None:
-    """Replace `target` by a file with `text`. If that fails, `target` is unchanged.
+def write(text: str, file: Path) -> None:
+    """Replace `file`, or the target of a link, by a file with `text`. If that fails, it is
+    unchanged.
 
-    Raises ConfigError, which names `file`.
+    Raises ConfigError.
     """
+    target = file.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         opened = part_beside(target)
@@ -137,7 +135,7 @@ HEAD = """\
 # Settings of voiceloop. A line with # and no space is a default or a value of
 # the preset; remove the # to change it.
 # voiceloop reads ~/.config/voiceloop/config.toml, and the file of --config FILE.
-# `voiceloop config --write` makes or completes it, and keeps what is there.
+# `voiceloop config --write --tts.speed 1.2` sets a value in it.
 """
 WIDTH = 78
 """Columns of a comment, without its `# `."""
@@ -146,60 +144,19 @@ WIDTH = 78
 def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
     """Return the text of the file. A setting that the user has not given is commented out."""
     lines = [HEAD]
-    for section, keys in _sections(settings):
+    for section, keys in groupby(flatten(settings), lambda key: key.rpartition(".")[0]):
         if section:
-            lines.append(_heading(section))
+            about = "Settings of the engine's own."
+            if section not in OPTIONS:
+                about = str(hints_of(Config)[section].__doc__).split("\n")[0]
+            lines.append(f"\n# {about}\n[{section}]\n")
         for key in keys:
             given = origins[key] not in (DEFAULT, f"preset {settings.preset}", BEST_PULLED)
             lines.append(_entry(key, settings, given=given))
     return "\n".join(lines)
 
 
-def completed(text: str, settings: Config) -> str:
-    """Add each setting that the TOML file `text` does not mention, as comments with its value in
-    `settings`. Tables that are not written under a header of their own are left as they are."""
-    text = f"{text}\n" if text and not text.endswith("\n") else text
-    document, added = tomlkit.parse(text), list[str]()
-    # From the end to the beginning: what is added moves the tables behind it.
-    for section, keys in reversed(_sections(settings)):
-        table: Any = document
-        for name in filter(None, section.split(".")):
-            table = table.get(name, {})
-        if section and section not in document and "." not in section:
-            added[:0] = [_heading(section), *(_entry(key, settings) for key in keys)]
-        elif not section or (isinstance(table, Table) and not table.is_super_table()):
-            body = document.body if table is document else table.value.body
-            noted = "".join(item.as_string() for key, item in body if key is None)
-            absent = [
-                key
-                for key in keys
-                if (name := key.rpartition(".")[2]) not in table
-                and not re.search(rf"^#\s*{name}\s*=", noted, re.MULTILINE)
-            ]
-            tables = (at for at, (_, item) in enumerate(body) if isinstance(item, Table | AoT))
-            at = next(tables, len(body))
-            # Comments at the end belong to the next table, but the head of the file to nothing.
-            while at and body[at - 1][0] is None and (section or at < len(body)):
-                at -= 1
-            comments = "\n".join(["", *(_entry(key, settings) for key in absent), ""])
-            body[at:at] = tomlkit.parse(comments).body if absent else []
-    return "\n".join([tomlkit.dumps(document), *added]) if added else tomlkit.dumps(document)
-
-
-def _sections(settings: Config) -> list[tuple[str, list[str]]]:
-    """Return each section with its keys; the section without a name is first."""
-    found = groupby(flatten(settings), lambda key: key.rpartition(".")[0])
-    return [(section, list(keys)) for section, keys in found]
-
-
-def _heading(section: str) -> str:
-    about = "Settings of the engine's own."
-    if section not in OPTIONS:
-        about = str(hints_of(Config)[section].__doc__).split("\n")[0]
-    return f"\n# {about}\n[{section}]\n"
-
-
-def _entry(key: str, settings: Config, *, given: bool = False) -> str:
+def _entry(key: str, settings: Config, *, given: bool) -> str:
     """Return the comment and the line of a setting; the line is a comment unless it is `given`."""
     value, name = flatten(settings)[key], key.rpartition(".")[2]
     if of_engine(key):
