@@ -51,7 +51,7 @@ class CallTools(Command, frozen=True, kw_only=True):
 def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str]:
     """Let the voice say each request. Return the recogniser's transcripts, by request."""
     from voiceloop.asr.recording import transcribe_recording
-    from voiceloop.cli.speak import write
+    from voiceloop.cli.say import write
 
     configure(config.threads)
     tts, asr, vad, found = load_tts(config), load_asr(config), load_vad(config), dict[str, str]()
