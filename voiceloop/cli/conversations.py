@@ -24,79 +24,67 @@ if TYPE_CHECKING:
     from voiceloop.conversations.store import ConversationStore
 
 
-class ConversationsList(Command, frozen=True, kw_only=True):
+class OfConversations(Command, frozen=True, kw_only=True):
+    """A command about kept conversations."""
+
+    uses = ()
+    docs = "docs/conversations.md"
+
+
+class OfConversation(OfConversations, frozen=True, kw_only=True):
+    """A command about one kept conversation."""
+
+    name: Annotated[str, POSITIONAL, written("NAME")]
+    """Name of the conversation."""
+
+
+class ConversationsList(OfConversations, frozen=True, kw_only=True):
     """List the conversations that are kept on this machine."""
 
-    uses = ()
     examples = ("voiceloop conversations list",)
-    docs = "docs/conversations.md"
 
 
-class ConversationsShow(Command, frozen=True, kw_only=True):
+class ConversationsShow(OfConversation, frozen=True, kw_only=True):
     """Show what was said in a conversation, and what you asked to be remembered."""
 
-    uses = ()
     examples = ("voiceloop conversations show work",)
-    docs = "docs/conversations.md"
-
-    name: Annotated[str, POSITIONAL, written("NAME")]
-    """Name of the conversation."""
 
 
-class ConversationsExport(Command, frozen=True, kw_only=True):
+class ConversationsExport(OfConversation, frozen=True, kw_only=True):
     """Write all that is kept of a conversation as JSON."""
 
-    uses = ()
     examples = ("voiceloop conversations export work --out work.json",)
-    docs = "docs/conversations.md"
 
-    name: Annotated[str, POSITIONAL, written("NAME")]
-    """Name of the conversation."""
     out: Annotated[Path | None, written("F.json")] = None
     """A new file; without it the JSON is printed."""
 
 
-class ConversationsDelete(Command, frozen=True, kw_only=True):
+class ConversationsDelete(OfConversation, frozen=True, kw_only=True):
     """Delete a conversation."""
 
-    uses = ()
     examples = ("voiceloop conversations delete work",)
-    docs = "docs/conversations.md"
-
-    name: Annotated[str, POSITIONAL, written("NAME")]
-    """Name of the conversation."""
 
 
-class ConversationsForget(Command, frozen=True, kw_only=True):
+class ConversationsForget(OfConversation, frozen=True, kw_only=True):
     """Forget one thing that you asked to be remembered."""
 
-    uses = ()
     examples = ("voiceloop conversations forget work 2",)
-    docs = "docs/conversations.md"
 
-    name: Annotated[str, POSITIONAL, written("NAME")]
-    """Name of the conversation."""
     number: Annotated[int, POSITIONAL, written("NUMBER"), Meta(ge=1)]
     """Its number in the list of `voiceloop conversations show`."""
 
 
 def conversations_list(command: ConversationsList) -> int:
     """Run `voiceloop conversations list`."""
-    from voiceloop.conversations.store import location
-
-    path = location()
-    if not path.exists():
-        tell("no conversation is kept; `voiceloop talk --conversation NAME` keeps one")
-        return 0
     with _store() as store:
         outlines = store.outlines()
         if not outlines:
-            tell("no conversation is kept")
+            tell("no conversation is kept; `voiceloop talk --conversation NAME` keeps one")
         for one in outlines:
             last = f", last on {one.last.astimezone():%Y-%m-%d %H:%M}" if one.last else ""
             facts = f", {one.facts} remembered" if one.facts else ""
             tell(f"{one.name:<24} {one.turns} turn{'s' * (one.turns != 1)}{last}{facts}")
-        tell(f"they are in {path}")
+        tell(f"they are in {store.path}")
     return 0
 
 
