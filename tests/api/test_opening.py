@@ -136,23 +136,6 @@ async def test_an_engine_that_cannot_be_made_is_told_and_nothing_is_left() -> No
 # ---- several at once, and the end
 
 
-async def test_two_loops_have_models_of_their_own() -> None:
-    async with voiceloop.open() as first, voiceloop.open() as second:
-        one, other = await first.ask(DEMO), await second.ask(str(DEMO))
-        assert one.reply == other.reply != ""
-        assert one.rate == other.rate and len(one.audio) > one.rate
-    assert not own_threads()
-
-
-async def test_an_opening_is_entered_once() -> None:
-    opening = voiceloop.open()
-    async with opening:
-        pass
-    with pytest.raises((RuntimeError, AttributeError)):
-        async with opening:
-            pass
-
-
 class Gate:
     """Something to open that takes until it is let."""
 
@@ -177,20 +160,6 @@ async def test_cancelled_while_loading_it_returns_and_is_closed_later() -> None:
         tasks.cancel_scope.cancel()
     assert not gate.closed.is_set()  # nobody waited for it
     gate.let.set()
-    assert await anyio.to_thread.run_sync(gate.closed.wait, 30)
-
-
-async def test_cancelled_when_it_is_just_being_loaded_it_is_closed() -> None:
-    gate, token = Gate(), anyio.lowlevel.current_token()
-    gate.let.set()
-    with anyio.CancelScope() as scope:
-
-        def load() -> str:
-            anyio.from_thread.run_sync(scope.cancel, token=token)
-            return gate.load()
-
-        await in_background(load, gate.close)
-    assert scope.cancelled_caught
     assert await anyio.to_thread.run_sync(gate.closed.wait, 30)
 
 

@@ -22,7 +22,6 @@ from voiceloop.assembly.choosing import (
     Choosing,
     advised,
     best_settings,
-    check_target,
     notes,
     settle,
     this_machine,
@@ -71,15 +70,6 @@ def test_without_a_terminal_the_starter_is_taken_and_one_line_says_so() -> None:
     command, told = settled(choosing())
     assert command.settings == choosing().settings
     assert told.all() == ["preset starter: no other that runs here has been pulled"]
-
-
-@pytest.mark.parametrize("flags", [{"preset": "starter"}, {"preset": "mini"}])
-def test_a_preset_that_is_named_is_taken_without_a_word(
-    flags: dict[str, str], pulled: Callable[..., ModelStore]
-) -> None:
-    pulled("small")
-    command, told = settled(choosing(None, None, **flags), machine=machine(gpu=80))
-    assert command.settings == choosing(None, None, **flags).settings and told.all() == []
 
 
 def test_at_a_terminal_they_choose_and_may_go_on_with_the_starter() -> None:
@@ -228,21 +218,6 @@ def test_without_models_of_its_own_it_says_what_to_start(tmp_path: Path) -> None
         settled(choosing([file]))
 
 
-def test_a_model_of_a_server_here_is_not_looked_for_among_ones_own(
-    pulled: Callable[..., ModelStore],
-) -> None:
-    pulled("mini")
-    with standing_in(ollama()) as server:
-        search = begin_search([server.port])
-        for name in ("llama3.2", "llama3.2:latest"):
-            with pytest.raises(ModelNotFound) as caught:
-                check_target(choosing(llm__target=name).settings, search)
-            assert caught.value.message == f"voiceloop has no model called '{name}', and Ollama has"
-            assert caught.value.hint.endswith(f"--llm-server ollama/{name}")
-        for name in ("smollm2-135m-instruct", "starter", "nosuch"):
-            check_target(choosing(llm__target=name).settings, search)
-
-
 def test_what_runs_here_is_told_once_it_is_known_and_only_to_whoever_has_none() -> None:
     _, told = settled(choosing(preset="starter"), looks=True)
     assert told.search is not None and told.search.result(60) is not None
@@ -289,10 +264,3 @@ def test_other_commands_choose_nothing(pulled: Callable[..., ModelStore], tmp_pa
     pulled("mini")
     done = run("say", "Hello.", "--out", str(tmp_path / "x.wav"), XDG_CONFIG_HOME=str(tmp_path))
     assert done.returncode == 0 and "loading espeak" in done.stderr
-
-
-def test_the_command_is_the_same_but_for_its_settings(pulled: Callable[..., ModelStore]) -> None:
-    pulled("mini")
-    before = choosing(server="none")
-    after, _ = settled(before)
-    assert replace(after, settings=before.settings, origins=before.origins) == before

@@ -9,7 +9,6 @@ import pytest
 from voiceloop.catalog.cards import preset_models, variants
 from voiceloop.catalog.store import cards
 from voiceloop.settings.presets import PRESETS
-from voiceloop.terminal import size
 
 pytestmark = pytest.mark.pure
 
@@ -38,10 +37,6 @@ def test_what_ships_is_pinned() -> None:
     assert all(file.sha256 for card in cards() for file in card.files if file.name.endswith(".bin"))
 
 
-def test_the_hub_comes_before_packages() -> None:
-    assert [card.origin for card in variants(cards(), "tiny.en")] == ["hub", "packages"]
-
-
 def test_each_card_that_ships_is_sound() -> None:
     """Its files lie in its folder and run no code, and their checksums look like some."""
     sha256, commit = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
@@ -60,8 +55,3 @@ def test_each_card_that_ships_is_sound() -> None:
         assert taken == set(names), card.name
         assert all(file.bytes is not None and file.sha256 for file in card.files), card.name
         assert all(sha256.fullmatch(wheel.sha256) for wheel in card.wheels), card.name
-
-
-def test_sizes_are_told_for_people() -> None:
-    told = [size(count) for count in (0, 999, 98_362_432, 269_060_552, 8_044_982_000)]
-    assert told == ["0 B", "999 B", "98.4 MB", "269 MB", "8.0 GB"]

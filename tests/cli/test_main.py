@@ -208,14 +208,6 @@ def test_a_language_model_that_goes_is_told_of_in_the_conversation(
     assert sum("the language model has gone" in line for line in told) == 1
 
 
-def test_an_answer_that_is_cut_by_its_limit_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    for most, incomplete in (("3", True), ("200", False)):
-        words = ["ask", str(DEMO), "--json", "--pace", "max", "--llm.max-new-tokens", most]
-        assert main(words) == 0
-        turn = json.loads(capsys.readouterr().out)
-        assert (turn["outcome"], turn["incomplete"]) == ("done", incomplete)
-
-
 def test_a_question_is_answered_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reply, trace = tmp_path / "reply.wav", tmp_path / "trace.json"
     arguments = ["--out", str(reply), "--trace", str(trace), "--json"]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from voiceloop.cli import manual
 from voiceloop.cli.main import COMMANDS, DESCRIPTION, GROUPS
 from voiceloop.settings.config import KEYS, SECTIONS, Config
-from voiceloop.settings.flags import Command, Help, arguments, parse
+from voiceloop.settings.flags import Help, arguments, parse
 from voiceloop.settings.schema import meanings
 
 pytestmark = pytest.mark.pure
@@ -90,13 +90,6 @@ def test_all_of_it_has_every_setting_that_the_command_uses(name: str) -> None:
         assert not shown or said[key] in flat(text), key
 
 
-def test_the_settings_that_people_change_are_there() -> None:
-    assert set(manual.OFTEN) <= set(KEYS)
-    for name in ("talk", "serve", "ask", "say", "transcribe"):
-        assert "\n  --preset " in told(name)
-    assert "--tts.voice" in told("say") and "--llm.target" not in told("say")
-
-
 def test_it_tells_what_settings_are() -> None:
     config = replace(Config(), asr=replace(Config().asr, language="zz", pad_s=None))
     assert "[zz]" in told("talk", config)
@@ -117,12 +110,3 @@ def test_what_only_its_makers_understand_is_not_in_it(name: str) -> None:
     text = flat(told(name, whole=True))
     for words in ("Its fields are", "ntry point", "None", "FLOAT", "msgspec"):
         assert words not in text
-
-
-class Inherited(Command, frozen=True, kw_only=True):
-    """Takes nothing of its own."""
-
-
-def test_what_a_class_inherits_has_its_meaning() -> None:
-    assert meanings(Inherited) == meanings(Command)
-    assert meanings(Command)["config"].startswith("A TOML file")

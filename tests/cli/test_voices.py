@@ -82,13 +82,6 @@ def test_what_was_pulled_for_another_engine_says_how_it_speaks(store: ModelStore
     assert "here as well, with --tts.engine piper --tts.model NAME:" in told
 
 
-def test_a_model_that_is_damaged_is_to_be_pulled(store: ModelStore) -> None:
-    put_kokoro(store)
-    (store.root / "kokoro-82m@hub" / "voices" / "af_heart.bin").write_bytes(b"")
-    found = listed(TtsConfig(), None)
-    assert "af_heart" in names(found, "to pull") and names(found, "here") == []
-
-
 def test_of_the_engine_in_use_only_what_it_can_speak_is_to_choose(store: ModelStore) -> None:
     put_piper(store, "en_US-joe-medium")
     put_piper(store, "en_GB-vctk-low", ("p225", "p226"))

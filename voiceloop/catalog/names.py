@@ -91,8 +91,8 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
         other = others[0].kind
         raise ModelNotFound(
             f"{name} is {KINDS[other]}, and {KINDS[kind]} is needed",
-            f"--tts.engine {other} speaks with it; for {kind} set --tts.model {VOICES[kind][1]}"
-            if kind in VOICES and other in VOICES
+            f"--tts.engine {other} speaks with it"
+            if other in VOICES
             else "`voiceloop models list` tells which are which",
         )
     if "/" not in name:
