@@ -1,4 +1,4 @@
-"""Python functions as tools: the decorator `tool`, and what it reads from a function.
+"""Python functions as tools: the decorator `tool`, what it reads from a function, and their calls.
 
 The name of the function is the name of the tool, the first paragraph of its docstring is the
 description, and its annotations are the types of the arguments. The arguments that a model writes
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from contextvars import copy_context
 from copy import copy
 from functools import update_wrapper
 from typing import (
@@ -25,14 +28,17 @@ from typing import (
     overload,
 )
 
+import anyio
+import anyio.from_thread
 import msgspec
+from anyio.lowlevel import current_token
 from msgspec import Meta
 
 from voiceloop.errors import ConfigError
-from voiceloop.tools.threads import on_thread
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 TIMEOUT_S = 10.0
 """Seconds after which a call is given up, if the tool sets no other time."""
@@ -98,6 +104,33 @@ class DeclaredTool(Generic[P, R]):
             return await function(**given)
         result = await on_thread(lambda: function(**given), f"tool {self.name}")
         return await result if inspect.isawaitable(result) else result
+
+
+async def on_thread(function: Callable[[], T], name: str) -> T:
+    """Call `function` on a new daemon thread called `name`, and return its result or raise its
+    error.
+
+    If the call is cancelled, the thread goes on, and its result is dropped. The threads of anyio
+    are not used: a program waits for them at its end, and a function may never return.
+    """
+    done, token, context = anyio.Event(), current_token(), copy_context()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(context.run(function))
+        except BaseException as error:  # SystemExit too, since it ends only this thread
+            errors.append(error)
+        with suppress(RuntimeError):  # the loop is closed
+            anyio.from_thread.run_sync(done.set, token=token)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    await done.wait()
+    if errors:
+        error = errors[0]
+        raise error if isinstance(error, Exception) else RuntimeError(repr(error))
+    return results[0]
 
 
 @overload
