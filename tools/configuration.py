@@ -8,6 +8,7 @@ from pathlib import Path
 
 from voiceloop.settings import config
 from voiceloop.settings.config import meaning
+from voiceloop.settings.files import GUARDED
 from voiceloop.settings.presets import BEST_FIRST
 from voiceloop.settings.schema import TOML, expected
 
@@ -107,7 +108,7 @@ def page() -> str:
         text += f"| {' | '.join(cells)} |\n"
     text += ENGINES
     whole = ("server.", "mcp.")
-    single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith(whole)]
+    single = [key for key in config.KEYS if key in GUARDED and not key.startswith(whole)]
     listed = ", ".join(f"`{key}`" for key in single)
     text += f"{FOUND}{listed}, nor anything in `[server]` or `[mcp]`, nor settings of an engine's "
     text += "own.\n"

@@ -13,15 +13,14 @@ from msgspec import Meta
 from tools.configuration import page
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import (
-    GUARDED,
     KEYS,
     Config,
     McpServer,
     assembled,
-    config_files,
     flatten,
     load_config,
 )
+from voiceloop.settings.files import GUARDED, config_files
 from voiceloop.settings.presets import PRESETS
 from voiceloop.settings.schema import Texts, marks
 
@@ -178,7 +177,6 @@ def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
     ("text", "message", "hint"),
     [
         ("[asr]\nmodle = 'x'", "asr.modle is not a setting", "'asr.model'"),
-        ("[assr]\nmodel = 'x'", "assr is not a setting", "'asr"),
         ("model = 'x'", "model is not a setting", "'tts.model'"),
         ("[llm]\nmodel = 'x'", "llm.model is not a setting", "'llm.target'"),
         ("zzzzzz = 1", "zzzzzz is not a setting", "voiceloop config"),
@@ -189,23 +187,12 @@ def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
             "'best', not 'bset'",
             "'best'",
         ),
-        ("preset = 3", "preset must be", ""),
-        ("[llm]\nstop = ['']", "llm.stop must be a list of texts, none empty", ""),
         ("[llm]\nstop = 'x'", "llm.stop must be a list of texts", ""),
         ("threads = -1", "threads must be an integer from 0 to 256, not -1", ""),
-        ("threads = true", "threads must be an integer from 0 to 256, not True", ""),
-        ("threads = 1000000", "threads must be an integer from 0 to 256", ""),
-        ("asr.beam_size = 99999999999", "asr.beam_size must be an integer from 1 to 64", ""),
-        ("threads = 1.5", "threads must be an integer", ""),
         ("threads = '2'", "threads must be an integer from 0 to 256, not '2'", ""),
         ("[asr]\nmodel = 3", "asr.model must be text, not 3", ""),
-        ("[asr]\nmodel = []", "asr.model must be text, not []", ""),
-        ("[asr.model]\nname = 'x'", "asr.model must be text", ""),
-        ("[asr]\ndevice = 'gpu'", "asr.device must be 'auto' or 'cpu' or 'cuda'", ""),
-        ("[asr]\npad_s = 31", "a number from 0 to 30 or 'none', not 31", ""),
         ("[llm]\nnum_speculative_tokens = 'atuo'", "an integer from 0 or 'auto'", "'auto'"),
         ("[llm]\ntemperature = nan", "llm.temperature must be a number from 0, not nan", ""),
-        ("[llm]\ntemperature = inf", "llm.temperature must be a number from 0, not inf", ""),
         ("[llm]\ntemperature = 1" + "0" * 400, "llm.temperature must be a number", ""),
         ("[turns]\nthreshold = 1.5", "turns.threshold must be a number from 0 to 1, not 1.5", ""),
         ("preset", "is not valid TOML", ""),

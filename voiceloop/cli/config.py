@@ -15,9 +15,8 @@ from voiceloop.settings.config import (
     flatten,
     given_in_settings,
     load_config,
-    user_file,
 )
-from voiceloop.settings.files import keep, settings_file, write
+from voiceloop.settings.files import keep, settings_file, user_file, write
 from voiceloop.settings.flags import Command
 from voiceloop.terminal import tell
 

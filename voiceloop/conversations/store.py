@@ -27,7 +27,7 @@ from voiceloop.conversations.records import (
 )
 from voiceloop.errors import VoiceloopError
 from voiceloop.foreign import parsed
-from voiceloop.settings.config import data_folder
+from voiceloop.settings.files import data_folder
 from voiceloop.skills.known import Fact
 
 VARIABLE = "VOICELOOP_CONVERSATIONS"

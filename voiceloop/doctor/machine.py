@@ -24,7 +24,8 @@ from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.placement import available_memory
 from voiceloop.process import available_cores
 from voiceloop.server.port import Binding, check_port
-from voiceloop.settings.config import Config, config_files, user_file
+from voiceloop.settings.config import Config
+from voiceloop.settings.files import config_files, user_file
 from voiceloop.terminal import size
 
 TRIED = "Linux"

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from voiceloop import process
 from voiceloop.assembly.choosing import Choosing, settle
 from voiceloop.errors import ConfigError
-from voiceloop.settings.config import SECTIONS, data_folder
+from voiceloop.settings.config import SECTIONS
+from voiceloop.settings.files import data_folder
 from voiceloop.settings.flags import written
 
 if TYPE_CHECKING:

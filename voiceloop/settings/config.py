@@ -1,16 +1,13 @@
-"""Settings: nested structs with a default for everything, and the files that change them.
+"""Settings: nested structs with a default for everything, and what changes them.
 
 Each of these wins over those before it: defaults, preset, user file, ./voiceloop.toml, --config
 FILE, flags. A wrong key or value raises a ConfigError with the key, its origin and what was
-expected. ./voiceloop.toml applies to anyone who starts voiceloop in its folder, so it may not set
-the keys in `GUARDED`. This module does not know what a setting does, nor how a command line is
-parsed.
+expected. This module does not know what a setting does, nor how a command line is parsed.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -412,42 +409,10 @@ OPTIONS = tuple(
     f"{section}.options" for section in SECTIONS if "options" in hints_of(hints_of(Config)[section])
 )
 """The tables for engines' own settings: `asr.options`, `llm.options` and `tts.options`."""
-CHOOSING = frozenset(
-    {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp.", "wake."))}
-    | {
-        "asr.model",
-        "llm.base_url",
-        "llm.target",
-        "llm.draft",
-        "llm.draft_tokenizer",
-        "llm.scorer",
-        "tts.model",
-        "tts.voice",
-        "turns.endpoint",
-        "turns.interruption",
-        "turns.sound",
-    }
-)
-"""The settings that choose code that is loaded, programs that are run, weights and recordings that
-are read or fetched, the servers that get conversations and calls of tools, the wake word, and the
-limits that protect a server. An engine's own settings may do any of this."""
-GUARDED = CHOOSING | {
-    "preset",
-    "llm.system",
-    "llm.skills",
-    "llm.best_of",
-    "llm.max_new_tokens",
-    "llm.max_thought_tokens",
-    "turns.max_guesses",
-}
-"""The settings that ./voiceloop.toml may not set, besides engines' own: those in `CHOOSING`, those
-that tell the language model what to do, and those that let one question cost many replies."""
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings, in bytes."""
 DEFAULT = "default"
 """The origin of values that are defaults."""
-LOCAL = "voiceloop.toml"
-"""The file that is read from the current folder."""
 MEANT = {
     "llm.model": "llm.target",
     "llm.url": "llm.base_url",
@@ -484,42 +449,6 @@ def assembled(values: Mapping[str, object]) -> Config:
             table = table.setdefault(step, {})
         table[name] = value
     return msgspec.convert(found, Config)
-
-
-def user_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the user's file of settings, which need not exist."""
-    base = environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the folder for what voiceloop keeps for the user, which need not exist."""
-    base = environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "voiceloop"
-
-
-def config_files(
-    file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
-) -> list[Path]:
-    """Return the configuration files that apply, the weakest first; `file` is the one of --config.
-
-    Raises ConfigError if the file in `folder` sets a key in `GUARDED` or an engine's own setting.
-    If --config names that file, it is trusted and may set everything.
-    """
-    user = user_file(environ)
-    found = [user] if user.is_file() else []
-    local = folder / LOCAL
-    if local.is_file() and not (file and file.exists() and file.samefile(local)):
-        set_there = [key for key, _ in leaves(toml(local))]
-        refused = [key for key in set_there if key in GUARDED or of_engine(key)]
-        if refused:
-            raise ConfigError(
-                f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
-                "current folder may not",
-                f"if you trust it, name it: --config {local}",
-            )
-        found.append(local)
-    return found if file is None else [*found, file]
 
 
 Given = Mapping[str, tuple[object, str]]

@@ -1,9 +1,14 @@
-"""Writes files of settings: all settings with comments, for the user to edit; and single settings
-into a file that the user has, whose comments, order and blank lines it keeps."""
+"""Files of settings: where they are, what they may set, and how they are written.
+
+All settings are written with comments, for the user to edit. Single settings are written into a
+file that the user has, whose comments, order and blank lines stay. ./voiceloop.toml applies to
+anyone who starts voiceloop in its folder, so it may not set the keys in `GUARDED`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 import tomllib
 from collections.abc import Generator, Mapping, Sequence
@@ -34,6 +39,75 @@ from voiceloop.settings.config import (
 )
 from voiceloop.settings.presets import BEST_PULLED
 from voiceloop.settings.schema import TOML, expected, hints_of
+
+CHOOSING = frozenset(
+    {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp.", "wake."))}
+    | {
+        "asr.model",
+        "llm.base_url",
+        "llm.target",
+        "llm.draft",
+        "llm.draft_tokenizer",
+        "llm.scorer",
+        "tts.model",
+        "tts.voice",
+        "turns.endpoint",
+        "turns.interruption",
+        "turns.sound",
+    }
+)
+"""The settings that choose code that is loaded, programs that are run, weights and recordings that
+are read or fetched, the servers that get conversations and calls of tools, the wake word, and the
+limits that protect a server. An engine's own settings may do any of this."""
+GUARDED = CHOOSING | {
+    "preset",
+    "llm.system",
+    "llm.skills",
+    "llm.best_of",
+    "llm.max_new_tokens",
+    "llm.max_thought_tokens",
+    "turns.max_guesses",
+}
+"""The settings that ./voiceloop.toml may not set, besides engines' own: those in `CHOOSING`, those
+that tell the language model what to do, and those that let one question cost many replies."""
+LOCAL = "voiceloop.toml"
+"""The file that is read from the current folder."""
+
+
+def user_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the user's file of settings, which need not exist."""
+    base = environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the folder for what voiceloop keeps for the user, which need not exist."""
+    base = environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "voiceloop"
+
+
+def config_files(
+    file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
+) -> list[Path]:
+    """Return the configuration files that apply, the weakest first; `file` is the one of --config.
+
+    Raises ConfigError if the file in `folder` sets a key in `GUARDED` or an engine's own setting.
+    If --config names that file, it is trusted and may set everything.
+    """
+    user = user_file(environ)
+    found = [user] if user.is_file() else []
+    local = folder / LOCAL
+    if local.is_file() and not (file and file.exists() and file.samefile(local)):
+        set_there = [key for key, _ in leaves(toml(local))]
+        refused = [key for key in set_there if key in GUARDED or of_engine(key)]
+        if refused:
+            raise ConfigError(
+                f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
+                "current folder may not",
+                f"if you trust it, name it: --config {local}",
+            )
+        found.append(local)
+    return found if file is None else [*found, file]
 
 
 def keep(values: Mapping[str, object], file: Path) -> None:

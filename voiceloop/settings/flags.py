@@ -22,11 +22,11 @@ from voiceloop.settings.config import (
     KEYS,
     MEANT,
     Config,
-    config_files,
     converted,
     load_config,
     of_engine,
 )
+from voiceloop.settings.files import config_files
 from voiceloop.settings.schema import Object, Texts, default_of, hints_of, marks, members, nearest
 
 PROGRAM = "voiceloop"

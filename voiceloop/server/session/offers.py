@@ -41,8 +41,8 @@ from voiceloop.llm.remote.servers import (
     known_at,
     pick,
 )
-from voiceloop.settings.config import Config, Given, given_in_settings, user_file
-from voiceloop.settings.files import keep
+from voiceloop.settings.config import Config, Given, given_in_settings
+from voiceloop.settings.files import keep, user_file
 from voiceloop.wire.server_events import LlmServerUsed
 from voiceloop.wire.settings import LlmServer
 
