@@ -248,12 +248,6 @@ async def test_a_failure_ends_the_events() -> None:
         assert await drained(talk) == []  # it was told
 
 
-async def test_a_failure_that_nobody_awaited_is_raised_at_the_end() -> None:
-    with pytest.raises(AudioError, match="damaged"):
-        async with opened() as (loop, _), loop.talk(BrokenMicrophone(SILENCE)) as talk:
-            await talk.over.wait()
-
-
 async def test_closing_the_loop_ends_conversations_elsewhere() -> None:
     ended, since = anyio.Event(), anyio.current_time()
 
@@ -332,13 +326,6 @@ async def test_samples_may_have_other_types_and_rates(kind: str, rate: int) -> N
     given = (tone * 32768 if kind == "int16" else tone).astype(kind)
     plain = await frames_of(tone[:: rate // RATE].astype(np.float32), RATE)
     assert np.abs(await frames_of(given, rate) - plain).max() < 2e-3
-
-
-async def test_a_recording_in_which_nobody_speaks_has_no_answer() -> None:
-    async with opened() as (loop, _):
-        turn = await loop.ask(np.zeros(RATE, np.float32), pace="realtime")
-        assert (turn.said, turn.reply, turn.outcome) == ("", "", "abandoned")
-        assert len(turn.audio) == 0
 
 
 @pytest.mark.parametrize(

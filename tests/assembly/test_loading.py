@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from msgspec.structs import replace
 
 from voiceloop.asr.known import check_recogniser
 from voiceloop.assembly import loading
@@ -139,20 +138,6 @@ def test_the_error_of_an_engine_is_raised_once_all_have_ended() -> None:
         pass
     assert not [t for t in set(threading.enumerate()) - before if t.name.startswith("voiceloop")]
     assert gc.get_freeze_count() <= frozen
-
-
-def test_of_several_errors_the_first_in_a_conversation_is_raised() -> None:
-    wrong = replace(
-        Config(),
-        asr=AsrConfig(model="/nowhere/at-all"),
-        llm=LlmConfig(target="/nowhere/else"),
-        tts=TtsConfig(engine="nosuch"),
-    )
-    for _ in range(3):
-        with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(wrong):
-            pass
-    with pytest.raises(ConfigError, match="nosuch"), open_engines(Config(tts=wrong.tts)):
-        pass
 
 
 ON_THREADS = """

@@ -119,13 +119,6 @@ async def test_a_reply_is_repeated_without_the_model() -> None:
     assert not talked.traces[1].counters.get("drafted")
 
 
-async def test_what_was_heard_of_a_stopped_reply_is_what_is_repeated() -> None:
-    talked = await talk(SKY_ASKED, pressed=[(3.0, " "), (4.0, "r")])
-    stopped, repeated = talked.traces
-    assert repeated.outcome == "done"
-    assert repeated.heard == stopped.heard
-
-
 async def test_q_quits() -> None:
     assert (await talk(pressed=[(1.0, "q")])).ended
     assert not (await talk(pressed=[(1.0, "w")])).ended
@@ -148,11 +141,6 @@ async def test_a_typed_line_is_a_turn_and_its_keys_do_nothing_else() -> None:
     assert talked.statuses[1.0].typed is None and talked.statuses[1.001].typed == ""
     assert (await talk(pressed=typed("tq\x1bq", 1.0))).ended, "Esc closes the line"
     assert (await talk(pressed=typed("t \nq", 1.0))).ended, "so does Enter if it is empty"
-
-
-async def test_a_line_that_is_typed_while_a_reply_sounds_is_answered_after_it() -> None:
-    talked = await talk(SKY_ASKED, pressed=typed("tAnd the sea\r", 3.0), total_s=15.0)
-    assert [trace.heard for trace in talked.traces] == [SKY, "The sea is deep."]
 
 
 async def test_keys_of_the_view_switch_figures_and_the_list_of_keys() -> None:
@@ -183,14 +171,6 @@ async def test_between_two_presses_is_one_turn_whatever_the_silence_in_it() -> N
     assert talked.statuses[1.0].idle == "listening"
 
 
-async def test_what_is_said_before_and_after_is_not_heard() -> None:
-    talk_on = (Utterance(0.5, "Tell me about the sky"), Utterance(2.5, "And the sea"))
-    talked = await talk(*talk_on, pressed=[(2.2, " "), (3.6, " ")], push_to_talk=True)
-    (final,) = [e for e in talked.events if isinstance(e, Transcript) and e.final]
-    assert final.text == "And the sea"
-    assert not (await talk(*talk_on, pressed=[], push_to_talk=True)).events
-
-
 async def test_talking_over_a_reply_interrupts_it_and_m_does_nothing() -> None:
     talk_over = (SKY_ASKED, Utterance(3.2, "And the sea"))
     presses = [(0.3, " "), (2.1, " "), (2.2, "m"), (3.0, " "), (4.3, " ")]
@@ -200,14 +180,6 @@ async def test_talking_over_a_reply_interrupts_it_and_m_does_nothing() -> None:
         ("done", False),
     ]
     assert talked.traces[1].heard == "The sea is deep."
-
-
-async def test_only_esc_stops_a_reply() -> None:
-    talked = await talk(
-        SKY_ASKED, pressed=[(0.3, " "), (2.1, " "), (3.0, "\x1b")], push_to_talk=True
-    )
-    (trace,) = talked.traces
-    assert trace.outcome == "interrupted"
 
 
 # The bytes of a terminal

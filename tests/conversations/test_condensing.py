@@ -216,8 +216,3 @@ def test_models_that_are_too_small_drop_old_turns(tmp_path: Path, target: str) -
     assert not long.summaries and not long.llm.asked
     assert long.llm.sizes and max(long.llm.sizes) < ROOM and long.held < 40
     assert EARLIER not in long.llm.systems[-1]
-
-
-def test_without_idle_time_nothing_is_summarised(tmp_path: Path) -> None:
-    long = talk(tmp_path / "c.sqlite3", 60, every_s=1.9)
-    assert not long.summaries and not long.llm.asked

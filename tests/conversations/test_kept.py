@@ -167,11 +167,6 @@ def test_a_greeting_sounds_while_the_history_is_read_and_is_not_kept(path: Path)
     assert [turn.said for turn in record(path).turns] == ["And the sea", "And the sea"]
 
 
-def test_a_first_conversation_begins_without_a_greeting(path: Path) -> None:
-    first = talk(path, Utterance(0.2, "And the sea"))
-    assert not first.told("recite")
-
-
 def test_timers_go_on(path: Path) -> None:
     first = talk(path, Utterance(0.2, "Set a timer for ten minutes"))
     assert first.notices == ["1 timer(s) wait until this conversation goes on"]

@@ -70,20 +70,15 @@ MANUAL = ""
 """No hint: each reader names the page that lists what there is."""
 SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ({"door": "opne"}, ("door",), 'must be "open" or "closed", not "opne"', "did you mean 'open'?"),
-    ({"door": 3}, ("door",), 'must be "open" or "closed", not 3', MANUAL),
     ({"dor": "open"}, ("dor",), "is not a parameter", "did you mean 'door'?"),
     ({"zzzz": 1}, ("zzzz",), "is not a parameter", MANUAL),
     ({"garden": 1}, ("garden",), "is not supported", "there is none"),
     ({"heat": 2}, ("heat",), "must be a number from 0 to 1, not 2", MANUAL),
     ({"heat": float("nan")}, ("heat",), "must be a number from 0 to 1, not NaN", MANUAL),
-    ({"heat": "1"}, ("heat",), 'must be a number from 0 to 1, not "1"', MANUAL),
     ({"rooms": -1}, ("rooms",), "must be an integer from 0, not -1", MANUAL),
-    ({"rooms": 1.5}, ("rooms",), "must be an integer from 0, not 1.5", MANUAL),
-    ({"rooms": True}, ("rooms",), "must be an integer from 0, not true", MANUAL),
     ({"rooms": None}, ("rooms",), "must be an integer from 0, not null", MANUAL),
     ({"lit": 1}, ("lit",), "must be true or false, not 1", MANUAL),
     ({"lift": 3}, ("lift",), "must be null, not 3", "take the stairs"),
-    ({"pair": [1]}, ("pair",), "must be [an integer, text], not [1]", MANUAL),
     ({"pair": [1, 2]}, ("pair", 1), "must be text, not 2", MANUAL),
     (
         {"pets": 3},
@@ -92,19 +87,10 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
         "",
     ),
     ({"pets": [3]}, ("pets", 0), "must be an object, not 3", MANUAL),
-    ({"pets": [{}]}, ("pets", 0, "type"), "is missing", MANUAL),
     (
         {"pets": [{"type": "dgo"}]},
         *(("pets", 0, "type"), 'must be "cat" or "dog", not "dgo"', "did you mean 'dog'?"),
     ),
-    ({"pets": [{"type": "cat"}]}, ("pets", 0, "name"), "is missing", MANUAL),
-    (
-        {"first": {"type": "dog", "name": "x"}},
-        ("first", "type"),
-        'must be "cat", not "dog"',
-        MANUAL,
-    ),
-    ({"first": {}}, ("first", "name"), "is missing", MANUAL),
     (
         {"pets": [{"type": "cat", "name": "x" * 9}]},
         *(("pets", 0, "name"), "has 9 characters, and 8 are the most", MANUAL),
@@ -116,14 +102,6 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     (
         {"pets": [{"type": "dog", "name": "x", "sound": "A"}]},
         *(("pets", 0, "sound"), "is not base64", "use the standard alphabet, with padding"),
-    ),
-    (
-        {"pets": [{"type": "dog", "name": "x", "sound": "AAA"}]},
-        *(
-            ("pets", 0, "sound"),
-            "is not base64",
-            "use the standard alphabet, with padding",
-        ),
     ),
     (
         {"pets": [{"type": "dog", "name": "x", "sound": 2}]},
@@ -138,7 +116,6 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
         {"labels": {"a": "x" * 5}},
         *(("labels", "a"), "has 5 characters, and 4 are the most", MANUAL),
     ),
-    ({"labels": []}, ("labels",), "must be an object, not []", MANUAL),
     (
         {"sayings": ["a", ""]},
         *(("sayings",), 'must be a list of texts, none empty, not ["a", ""]', MANUAL),
