@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from voiceloop.catalog.store import BLOCK, explained
+from voiceloop.catalog.store import explained
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.terminal import printable
 
@@ -99,14 +99,11 @@ class Wanted:
     def matches(self, path: Path) -> bool:
         """Return whether the file at `path` has the digest of this one."""
         kind, _, digits = self.digest.partition(":")
+        digest = hashlib.sha256()
         if kind == "git":
             digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-        else:
-            digest = hashlib.sha256()
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-        return digest.hexdigest() == digits
+            return hashlib.file_digest(file, lambda: digest).hexdigest() == digits
 
 
 def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
