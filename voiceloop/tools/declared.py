@@ -100,7 +100,7 @@ class DeclaredTool(Generic[P, R]):
         function that is not async runs on a thread of its own."""
         given = self.read(arguments)
         function: Any = self._function
-        if _is_async(function):
+        if inspect.iscoroutinefunction(function):
             return await function(**given)
         result = await on_thread(lambda: function(**given), f"tool {self.name}")
         return await result if inspect.isawaitable(result) else result
@@ -155,15 +155,10 @@ def declared(function: Callable[..., Any]) -> DeclaredTool[..., Any]:
     return function if isinstance(function, DeclaredTool) else DeclaredTool(function)
 
 
-def _is_async(function: Any) -> bool:
-    called = getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
 def _name(function: Any) -> str:
-    if not callable(function) or inspect.isclass(function):
+    if not inspect.isroutine(function):
         raise ConfigError(f"{function!r} is no function", _MEANT)
-    name = getattr(function, "__name__", type(function).__name__)
+    name: str = function.__name__
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"a tool cannot be called {name}", "give the function a name of at most 64 letters a-z"
@@ -191,7 +186,7 @@ def _description(function: Any, name: str) -> str:
 def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
     """Return a struct with the parameters of a function as its fields."""
     try:
-        hints = get_type_hints(_annotated(function), include_extras=True)
+        hints = get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters.values()
     except (NameError, TypeError, ValueError) as error:
         raise ConfigError(f"the annotations of {name} cannot be read: {error}", _MEANT) from None
@@ -209,14 +204,6 @@ def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
         return msgspec.defstruct(f"{name} arguments", fields, kw_only=True)
     except (TypeError, ValueError) as error:
         raise _indescribable(name, error) from None
-
-
-def _annotated(function: Any) -> Any:
-    """Return the function whose annotations describe the arguments of `function`: for an object
-    that can be called, this is the `__call__` of its class."""
-    function = inspect.unwrap(function)
-    plain = inspect.isfunction(function) or inspect.ismethod(function)
-    return function if plain else type(function).__call__
 
 
 def _described(hint: Any) -> Any:

@@ -64,16 +64,12 @@ class Toolbox:
         self._tools: dict[str, UserTool] = {}
         self._most_chars = most_chars
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
-        for function in functions:
-            self.add(declared(function))
-
-    def add(self, tool: UserTool) -> None:
-        """Offer another tool. Raises ConfigError if there is already one with its name."""
-        if tool.name in self._tools:
-            raise ConfigError(
-                f"two tools are called {tool.name}", "give one of the functions another name"
-            )
-        self._tools[tool.name] = tool
+        for tool in map(declared, functions):
+            if tool.name in self._tools:
+                raise ConfigError(
+                    f"two tools are called {tool.name}", "give one of the functions another name"
+                )
+            self._tools[tool.name] = tool
 
     def extended(
         self, servers: Mapping[str, Sequence[UserTool]], note: Callable[[str], None]
