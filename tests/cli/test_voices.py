@@ -12,7 +12,7 @@ from tests.tts.piper_voices import RATE, write_piper_voice
 from voiceloop.catalog.piper import split_piper
 from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.cli.main import main
-from voiceloop.cli.voicelist import Listed, listed, table
+from voiceloop.cli.voices import Listed, listed, table
 from voiceloop.engines import Tts
 from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.piper import piper
