@@ -38,6 +38,7 @@ CASES = [
     (["talk", "--preset", "=", "cpu", "--asr.dev"], ["--asr.device"]),
     (["talk", "--preset", "="], PRESETS),
     (["talk", "--preset=c"], ["--preset=cpu"]),
+    (["bench", "latency", "--suite=pe"], ["--suite=people"]),
     (["serve", "--ho"], ["--host"]),
     (["bench", "latency", "--suite", "pe"], ["people"]),
     (["say", "--llm"], []),

@@ -223,7 +223,8 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 BASH = """\
 _voiceloop() {
-    COMPREPLY=($("${COMP_WORDS[0]}" --complete "${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f 1))
+    local typed=("${COMP_WORDS[@]:1:COMP_CWORD}")
+    COMPREPLY=($("${COMP_WORDS[0]}" --complete "${typed[@]}" 2>/dev/null | cut -f 1))
 }
 complete -o default -F _voiceloop voiceloop
 """
@@ -236,7 +237,7 @@ FISH = """\
 function __voiceloop
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    set -l found ($words[1] --complete $words[2..] "$current")
+    set -l found ($words[1] --complete $words[2..] "$current" 2>/dev/null)
     and test -n "$found"
     and printf '%s\\n' $found
     or __fish_complete_path "$current"
@@ -274,11 +275,11 @@ def completions(
     *before, current = [word for word in typed if word != "="] or [""]
     if typed[-1:] == ["="]:
         before, current = [*before, current], ""
+    name, _ = named(commands, before)
     option, equals, value = current.partition("=")
     if equals and option.startswith("--"):
-        found = _values(option, "", commands)
+        found = _values(option, name, commands)
         return {f"{option}={one}": "" for one in found if one.startswith(value)}
-    name, _ = named(commands, before)
     offered = dict.fromkeys(_values(before[-1], name, commands), "") if before else {}
     if not offered and current.startswith("-"):
         offered = _options(commands[name]) if name in commands else GLOBAL
