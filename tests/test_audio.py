@@ -22,7 +22,6 @@ from voiceloop.audio.frames import (
     LiveResampler,
     Mixer,
     Resampler,
-    Ring,
     SampleBuffer,
     dbfs,
     fade_in,
@@ -155,14 +154,6 @@ def test_a_sample_buffer_holds_exactly_the_samples_that_were_not_dropped(
             buffer.read(*outside)
 
 
-def test_a_sample_buffer_gives_copies() -> None:
-    buffer = SampleBuffer()
-    buffer.append(tone(0.1))
-    before = buffer.read(0, 100)
-    before[:] = 9
-    assert buffer.read(0, 100).max() < 1
-
-
 def test_levels_are_in_decibels_below_full_scale() -> None:
     assert dbfs(np.ones(100, np.float32)) == 0.0
     assert dbfs(np.full(100, 0.1, np.float32)) == pytest.approx(-20, abs=1e-4)
@@ -206,14 +197,12 @@ def test_durations_become_whole_samples() -> None:
     assert math.isclose(samples(1000, 44_100), 44_100)
 
 
-# A ring gives back what was put in, once and in order, or says what is missing.
+# A buffer with a limit gives back what was put in, once and in order, or says what is missing.
 
 CAPACITY = 10
 
 steps = st.lists(
-    st.tuples(
-        st.sampled_from(["append", "take", "take_all", "reserve", "cut"]), st.integers(0, 25)
-    ),
+    st.tuples(st.sampled_from(["append", "take", "take_all", "cut"]), st.integers(0, 25)),
     max_size=30,
 )
 
@@ -225,60 +214,31 @@ def numbered(start: int, count: int) -> Pcm:
 
 @given(steps)
 def test_it_is_a_queue_that_loses_the_oldest(script: list[tuple[str, int]]):
-    ring, waiting, capacity, written = Ring(CAPACITY), numbered(0, 0), CAPACITY, 0
+    buffer, waiting, written = SampleBuffer(most=CAPACITY), numbered(0, 0), 0
     for what, count in script:
         if what == "append":
             pcm, written = numbered(written, count), written + count
-            ring.append(pcm)
-            waiting = np.append(waiting, pcm)[-capacity:]
+            buffer.append(pcm)
+            waiting = np.append(waiting, pcm)[-CAPACITY:]
         elif what == "take":
-            into = np.full(count, -1.0, np.float32)
-            taken = ring.take(into)
+            block = np.full((count, 2), -1.0, np.float32)
+            taken = buffer.take(block[:, 0])
             assert taken == min(count, len(waiting))
-            assert into[:taken] == pytest.approx(waiting[:taken])
-            assert np.all(into[taken:] == -1), "nothing else is touched"
+            assert block[:taken, 0] == pytest.approx(waiting[:taken])
+            assert np.all(block[taken:] == -1) and np.all(block[:, 1] == -1)
             waiting = waiting[taken:]
         elif what == "take_all":
-            start, pcm = ring.take_all()
-            assert start == ring.end - len(waiting)
+            start, pcm = buffer.take_all()
+            assert start == buffer.end - len(waiting)
             assert pcm == pytest.approx(waiting)
             waiting = waiting[:0]
-        elif what == "reserve":
-            ring.reserve(count)
-            if len(waiting) + count > capacity:
-                capacity = 2 * (len(waiting) + count)
         else:
-            start = ring.start
-            assert ring.cut(count) == max(0, len(waiting) - count)
-            assert ring.start == start
+            start = buffer.start
+            assert buffer.cut(count) == max(0, len(waiting) - count)
+            assert buffer.start == start
             kept = waiting[:count]
             waiting = kept * np.arange(len(kept), dtype=np.float32)[::-1] / max(1, len(kept))
-        assert len(ring) == len(waiting) == ring.end - ring.start
-
-
-def test_indices_show_what_was_lost():
-    ring = Ring(CAPACITY)
-    ring.append(numbered(0, 4))
-    ring.append(numbered(4, 13))
-    start, pcm = ring.take_all()
-    assert (start, pcm.tolist()) == (7, numbered(7, 10).tolist())
-
-
-def test_with_enough_reserved_nothing_is_lost():
-    ring = Ring(CAPACITY)
-    for start in (0, 30, 60):
-        ring.reserve(30)
-        ring.append(numbered(start, 30))
-    start, pcm = ring.take_all()
-    assert (start, pcm.tolist()) == (0, numbered(0, 90).tolist())
-
-
-def test_a_column_of_a_wider_block_can_be_filled():
-    ring, block = Ring(CAPACITY), np.zeros((6, 2), np.float32)
-    ring.append(numbered(1, 4))
-    assert ring.take(block[:, 0]) == 4
-    assert block[:, 0].tolist() == [1, 2, 3, 4, 0, 0]
-    assert not block[:, 1].any()
+        assert len(buffer) == len(waiting) == buffer.end - buffer.start
 
 
 # ---- what stays the same

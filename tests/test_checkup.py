@@ -13,7 +13,7 @@ from tests.test_echo import SCENE, speech
 from voiceloop.audio.checkup import QUIET_S, SWEEP_S, Checkup, examine, sweep
 from voiceloop.audio.echo import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, silence
-from voiceloop.audio.lasting import Soundcard
+from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.virtual

@@ -64,7 +64,7 @@ def queued(chunks: Sequence[SpeechChunk], rate: int = RATE) -> Playback:
     for chunk in chunks:
         playback.push(chunk)
     playback.finish()
-    playback.open()
+    playback.open = True
     return playback
 
 
@@ -115,7 +115,7 @@ def test_long_replies_hand_out_every_sample_though_old_ones_are_forgotten():
     pcm = noise(20 * RATE)
     playback = queued(spoken([pcm], [[]]))
     assert np.array_equal(played(drain(playback)), pcm)
-    assert playback.end - playback._sound.pcm.start <= 2 * KEPT_S * RATE + 320
+    assert playback.end - playback._sound.pcm.start <= KEPT_S * RATE + 320
 
 
 @given(st.integers(KEPT_S * 50, 900))
@@ -143,19 +143,11 @@ def test_words_are_heard_once_their_last_sample_has_been_played(position: int, u
     assert heard.complete == (count == 3000)
 
 
-def test_nothing_comes_out_before_the_gate_opens():
-    playback = Playback(1, RATE)
-    playback.push(spoken([noise(900)], [[]])[0])
-    assert playback.block(320) is None
-    playback.open()
-    assert playback.block(320) is not None
-
-
 def test_a_paused_reply_goes_on_where_it_stopped_with_a_fade():
     pcm = noise(3000)
     playback = queued(spoken([pcm], [[]]))
     playback.block(1000)
-    playback.pause()
+    playback.paused = True
     assert playback.block(320) is None
     playback.rewind(300)
     playback.resume()
@@ -172,7 +164,7 @@ def test_a_stopped_reply_gives_and_takes_nothing_more():
     chunks = spoken([noise(900), noise(900)], [[], []])
     playback = queued(chunks[:1])
     playback.block(320)
-    playback.stop()
+    playback.stopped = True
     playback.push(chunks[1])
     assert playback.block(320) is None
     assert playback.heard().samples == 320
@@ -206,11 +198,3 @@ def test_a_clause_that_breaks_off_does_not_stop_the_next():
     assert playback.end == pytest.approx(900 * 3, abs=3)
     assert len(played(drain(playback, 960))) == playback.end
     assert playback.heard().words == ("w00", "w10", "w11", "w12")
-
-
-def test_an_empty_reply_is_complete_at_once():
-    playback = queued([])
-    assert playback.block(320) is None
-    assert playback.exhausted
-    assert playback.heard().complete
-    assert playback.heard().tokens == 0

@@ -35,7 +35,7 @@ from voiceloop.assembly.loading import load_asr, load_tts, load_vad, warm_asr, w
 from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
-from voiceloop.audio.lasting import Soundcard
+from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.bench.record import word_errors
 from voiceloop.bench.suites import SPEECH, read_folder
 from voiceloop.engines import AsrRequest, Engines

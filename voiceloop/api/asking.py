@@ -32,7 +32,7 @@ from voiceloop.audio.devices import (
 from voiceloop.audio.files import LOUDEST
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, silence
-from voiceloop.audio.lasting import Soundcard
+from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.errors import AudioError, ConfigError
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Notice, Pcm

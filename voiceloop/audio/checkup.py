@@ -17,7 +17,7 @@ from voiceloop.audio.devices import OFF
 from voiceloop.audio.echo import Duplex, EchoCanceller, EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, fade_in, fade_out, samples
-from voiceloop.audio.lasting import Soundcard
+from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.types import AudioFrame, Pcm
 
 QUIET_S, SWEEP_S, SPEAK_S = 1.5, 3.0, 4.0

@@ -26,9 +26,6 @@ KNEE = 0.8
 SILENCE_DBFS = -120.0
 """Level of digital silence in dBFS."""
 PCM16_SCALE = 32768.0
-FEW_PHASES = 8
-"""`LiveResampler` computes up to this many filter phases one by one. If there are more, choosing a
-phase for each sample is faster."""
 
 
 def samples(milliseconds: float, rate: int = SPEECH_RATE) -> int:
@@ -127,17 +124,9 @@ class LiveResampler:
         self._past = heard[len(pcm) :]
         if not count:
             return silence(0)
-        if self._up > FEW_PHASES:
-            at, phases = np.divmod(np.arange(first, last, self._down), self._up)
-            windows = _windows(heard, len(pcm), self._taps)
-            return np.vecdot(windows[at], self._phases[phases])
-        out = np.empty(count, np.float32)
-        for nth in range(min(self._up, count)):
-            at, phase = divmod(first + nth * self._down, self._up)
-            these = out[nth :: self._up]
-            windows = _windows(heard[at:], len(these), self._taps, self._down)
-            np.vecdot(windows, self._phases[phase], out=these)
-        return out
+        at, phases = np.divmod(np.arange(first, last, self._down), self._up)
+        windows = _windows(heard, len(pcm), self._taps)
+        return np.vecdot(windows[at], self._phases[phases])
 
 
 Channels = npt.NDArray[np.float32]
@@ -256,13 +245,13 @@ class HighPass:
         return (pcm - means * kept).astype(np.float32)
 
 
-def _windows(pcm: Pcm, count: int, width: int, step: int = 1) -> Pcm:
-    """Return the first `count` windows of `width` samples, `step` samples apart, as a view.
+def _windows(pcm: Pcm, count: int, width: int) -> Pcm:
+    """Return the windows of `width` samples that begin at each of the first `count` samples, as a
+    view.
 
     numpy's own function for this takes longer than filtering 20 ms of audio.
     """
-    size = pcm.itemsize
-    return np.ndarray((count, width), pcm.dtype, pcm, strides=(step * size, size))
+    return np.ndarray((count, width), pcm.dtype, pcm, strides=(pcm.itemsize, pcm.itemsize))
 
 
 def _low_pass(taps: int, up: int, band: float) -> Pcm:
@@ -279,100 +268,68 @@ def _low_pass(taps: int, up: int, band: float) -> Pcm:
 
 
 class SampleBuffer:
-    """The recent samples of one stream, addressed by their index in the stream."""
+    """The recent samples of one stream, addressed by their index in the stream.
 
-    def __init__(self, start: int = 0) -> None:
+    Threads that share a buffer must use a lock around each call.
+    """
+
+    def __init__(self, start: int = 0, most: int | None = None) -> None:
+        """Begin at index `start` of the stream. Hold any number of samples, or only the newest
+        `most`."""
         self.start = start
         """Index of the oldest sample held."""
-        self._pcm = silence(SPEECH_RATE)
-        self._length = 0
-
-    @property
-    def end(self) -> int:
+        self.end = start
         """Index of the sample after the newest."""
-        return self.start + self._length
+        self._most = most
+        self._pcm = silence(SPEECH_RATE)
+        self._first = 0
+        """Place in `_pcm` of the oldest sample held."""
+
+    def __len__(self) -> int:
+        """Return the number of samples held."""
+        return self.end - self.start
 
     def append(self, pcm: Pcm) -> None:
         """Add the next samples of the stream."""
-        needed = self._length + len(pcm)
-        if needed > len(self._pcm):
-            grown = silence(2 * needed)
-            grown[: self._length] = self._pcm[: self._length]
-            self._pcm = grown
-        self._pcm[self._length : needed] = pcm
-        self._length = needed
+        last = self._first + len(self)
+        if last + len(pcm) > len(self._pcm):
+            # Half of the array is free afterwards, so samples are seldom moved.
+            needed, held = 2 * (len(self) + len(pcm)), self._pcm[self._first : last]
+            if needed > len(self._pcm):
+                self._pcm = silence(needed)
+            self._pcm[: len(self)] = held
+            self._first, last = 0, len(self)
+        self._pcm[last : last + len(pcm)] = pcm
+        self.end += len(pcm)
+        if self._most is not None:
+            self.drop(self.end - self._most)
 
     def read(self, start: int, end: int) -> Pcm:
         """Return a copy of the samples from `start` to `end`. Raises IndexError if some are not
         held."""
         if not self.start <= start <= end <= self.end:
             raise IndexError(f"{start}..{end} is outside {self.start}..{self.end}")
-        return self._pcm[start - self.start : end - self.start].copy()
+        before = self._first - self.start
+        return self._pcm[before + start : before + end].copy()
 
     def drop(self, before: int) -> None:
         """Forget every sample before index `before`."""
-        cut = min(before, self.end) - self.start
-        if cut > 0:
-            self._pcm = self._pcm[cut:].copy()
-            self._length -= cut
-            self.start += cut
-
-
-class Ring:
-    """A ring buffer between an audio callback and the rest of the program. It holds the newest
-    samples of one stream that nobody has taken yet.
-
-    Samples are numbered from the first one that was appended, so the consumer sees how many are
-    missing. `append` and `take` allocate no memory. Threads that share a ring must use a lock
-    around each call.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        """Hold up to `capacity` samples, until `reserve` makes room for more."""
-        self._pcm = silence(capacity)
-        self.start = 0
-        """Index of the oldest sample that waits."""
-        self.end = 0
-        """Index of the sample after the newest."""
-
-    def __len__(self) -> int:
-        """Return the number of samples that wait."""
-        return self.end - self.start
-
-    def append(self, pcm: Pcm) -> None:
-        """Add the next samples of the stream. If they do not fit, the oldest are lost."""
-        capacity = len(self._pcm)
-        self.end += len(pcm)
-        newest = pcm[max(0, len(pcm) - capacity) :]
-        at = (self.end - len(newest)) % capacity
-        first = min(len(newest), capacity - at)
-        self._pcm[at : at + first] = newest[:first]
-        self._pcm[: len(newest) - first] = newest[first:]
-        self.start = max(self.start, self.end - capacity)
+        dropped = max(0, min(before, self.end) - self.start)
+        self.start += dropped
+        self._first += dropped
 
     def take(self, into: Pcm) -> int:
         """Move the oldest samples to the beginning of `into`, and return how many were moved."""
         count = min(len(self), len(into))
-        at = self.start % len(self._pcm)
-        first = min(count, len(self._pcm) - at)
-        into[:first] = self._pcm[at : at + first]
-        into[first:count] = self._pcm[: count - first]
-        self.start += count
+        into[:count] = self._pcm[self._first : self._first + count]
+        self.drop(self.start + count)
         return count
 
     def take_all(self) -> tuple[int, Pcm]:
-        """Take every sample that waits. Returns the index of the first one, and the samples."""
-        start, pcm = self.start, silence(len(self))
-        self.take(pcm)
+        """Take all samples. Returns the index of the first one, and the samples."""
+        start, pcm = self.start, self.read(self.start, self.end)
+        self.drop(self.end)
         return start, pcm
-
-    def reserve(self, count: int) -> None:
-        """Make room for `count` samples besides those that already wait."""
-        if (needed := len(self) + count) > len(self._pcm):
-            start, waiting = self.take_all()
-            self._pcm = silence(2 * needed)
-            self.start = self.end = start
-            self.append(waiting)
 
     def cut(self, keep: int) -> int:
         """Keep the oldest `keep` samples, faded to silence, and forget all later ones.
@@ -380,11 +337,10 @@ class Ring:
         Returns how many were forgotten. The samples that are appended next take over the indices of
         the forgotten ones.
         """
-        start, waiting = self.take_all()
-        kept = waiting[:keep]
-        self.start = self.end = start
+        kept = self.read(self.start, min(self.end, self.start + keep))
+        forgotten, self.end = len(self) - len(kept), self.start
         self.append(fade_out(kept, len(kept)))
-        return len(waiting) - len(kept)
+        return forgotten
 
 
 def dbfs(pcm: Pcm) -> float:

@@ -109,8 +109,8 @@ class _Sound:
 class Playback:
     """The queue of one reply, and the position up to which it has been handed out.
 
-    Nothing comes out before `open`. `pause`, `resume` and `stop` act at the present position.
-    `rewind` takes back samples that the speaker was handed but did not play.
+    Nothing comes out before `open` is set. Changes act at the present position. `rewind` takes back
+    samples that the speaker was handed but did not play.
     """
 
     def __init__(self, turn: int, rate: int, *, lead: int = 0) -> None:
@@ -119,16 +119,20 @@ class Playback:
         self.turn = turn
         self.rate = rate
         """Sample rate of the speaker, in hertz."""
-        self._lead = lead
+        self.lead = lead
+        """Samples that have to be queued before the first one is handed out."""
         self.position = 0
         """Number of samples handed out."""
+        self.open = False
+        """Whether the reply may sound."""
         self.paused = False
+        """Whether nothing is handed out until `resume`."""
         self.stopped = False
+        """Whether nothing is handed out any more."""
         self.finished = False
         """Whether the whole reply has been queued."""
         self.first_audible: int | None = None
         """Index of the first audible sample; None until it has been handed out."""
-        self._open = False
         self._rising = False
         self._announced = 0
         """Number of clauses that blocks have listed."""
@@ -159,26 +163,10 @@ class Playback:
         self._sound.end_clause()
         self.finished = True
 
-    def hasten(self) -> None:
-        """Let the reply sound before its lead is queued."""
-        self._lead = 0
-
-    def open(self) -> None:
-        """Let the reply sound."""
-        self._open = True
-
-    def pause(self) -> None:
-        """Hand nothing out until `resume`."""
-        self.paused = True
-
     def resume(self) -> None:
         """Go on at the next sample, and fade in if something has sounded before."""
         self._rising = self._rising or (self.paused and self.position > 0)
         self.paused = False
-
-    def stop(self) -> None:
-        """Hand nothing out any more."""
-        self.stopped = True
 
     def rewind(self, count: int) -> None:
         """Take back the last `count` samples, which the speaker was handed and will not play."""
@@ -191,9 +179,9 @@ class Playback:
         """Return the next samples, at most `size`, or None if nothing may sound or nothing is
         queued."""
         ready = min(size, self.queued)
-        if not ready or not self._open or self.paused or self.stopped:
+        if not ready or not self.open or self.paused or self.stopped:
             return None
-        if not self.position and not self.finished and self.queued < self._lead:
+        if not self.position and not self.finished and self.queued < self.lead:
             return None
         start, buffer = self.position, self._sound.pcm
         pcm = buffer.read(start, start + ready)
@@ -201,10 +189,7 @@ class Playback:
         audible = self._find_audible(pcm, start)
         if self._rising:
             pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
-        # Each drop copies the rest, so few large drops are cheaper than many small ones.
-        kept = KEPT_S * self.rate
-        if self.position - buffer.start > 2 * kept:
-            buffer.drop(self.position - kept)
+        buffer.drop(self.position - KEPT_S * self.rate)
         return AudioBlock(pcm, start, self._begun(), audible)
 
     def heard(self, unplayed: int = 0) -> Heard:

@@ -106,7 +106,7 @@ class Player:
         """Count no more underruns in this reply, because it waits for tools. Let it sound even if
         its lead is not queued yet."""
         self._gaps_expected = True
-        self._playback.hasten()
+        self._playback.lead = 0
         self._wake()
 
     async def drain(self) -> Heard:
@@ -130,13 +130,13 @@ class Player:
 
     def open(self) -> None:
         """Let the reply sound, because it is committed."""
-        self._playback.open()
+        self._playback.open = True
         self._wake()
 
     def pause(self) -> None:
         """Fade out now, and keep the rest for `resume`."""
         self._silence()
-        self._playback.pause()
+        self._playback.paused = True
 
     def resume(self) -> None:
         """Go on from the sample at which `pause` stopped."""
@@ -147,7 +147,7 @@ class Player:
         """Fade out now, drop the rest, and return what was heard of the reply."""
         if not self._playback.stopped:
             self._silence()
-            self._playback.stop()
+            self._playback.stopped = True
             if self._playback.position:
                 self.recorder.mark(Mark.SOUND_END, self.silent_at)
             self._wake()

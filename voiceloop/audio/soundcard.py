@@ -21,7 +21,15 @@ import anyio.lowlevel
 import numpy as np
 
 from voiceloop.audio.devices import AHEAD_S
-from voiceloop.audio.frames import SPEECH_RATE, Framer, LiveResampler, Mixer, Ring, samples, silence
+from voiceloop.audio.frames import (
+    SPEECH_RATE,
+    Framer,
+    LiveResampler,
+    Mixer,
+    SampleBuffer,
+    samples,
+    silence,
+)
 from voiceloop.audio.playback import FADE_MS
 from voiceloop.audio.portaudio import LATENCY_S, NAMES, Kind, Opener, open_stream
 from voiceloop.errors import DeviceError
@@ -55,7 +63,6 @@ class _Card(ABC):
         self.name, self._stream = opener(self.kind, device, self._called, self._finished, rate)
         self.device_rate = round(self._stream.samplerate)
         """Sample rate of the device, in hertz."""
-        self._ring = Ring(round(BACKLOG_S * self.device_rate))
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +126,8 @@ class SoundcardMicrophone(_Card):
         self._wake = _nothing
         self._woken = False
         super().__init__(device, opener)
+        self._recent = SampleBuffer(most=round(BACKLOG_S * self.device_rate))
+        """Recorded samples that the event loop has not taken."""
         self._mixer = Mixer(self.device_rate)
 
     def hold(self) -> None:
@@ -129,7 +138,7 @@ class SoundcardMicrophone(_Card):
         """Hear again, once the speaker's last sound has died away."""
         tail = round((self._stream.latency + TAIL_S) * self.device_rate)
         with self._lock:
-            self._deaf_until = self._ring.end + tail
+            self._deaf_until = self._recent.end + tail
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield frames of 10 ms at 16 kHz from now on. Raises DeviceError once the microphone is
@@ -137,8 +146,8 @@ class SoundcardMicrophone(_Card):
         loop, filled = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._woken = False
-            self._ring.take_all()
-            self._first = self._next = self._ring.start
+            self._recent.take_all()
+            self._first = self._next = self._recent.start
         self._wake = partial(loop.call_soon_threadsafe, filled.set)
         framer, resampler = Framer(), LiveResampler(self.device_rate, SPEECH_RATE)
         try:
@@ -169,7 +178,7 @@ class SoundcardMicrophone(_Card):
         """Return the recorded samples that are to be heard, with silence in place of lost ones."""
         with self._lock:
             self._woken = False
-            start, pcm = self._ring.take_all()
+            start, pcm = self._recent.take_all()
         expected, self._next = self._next, start + len(pcm)
         begin = min(max(expected, self._deaf_until), self._next)
         lost = max(0, start - begin)
@@ -183,8 +192,8 @@ class SoundcardMicrophone(_Card):
                 lag = time.currentTime - time.inputBufferAdcTime if time else 0.0
                 if not 0 < lag < STALL_S:  # some drivers do not say
                     lag = self._stream.latency
-                self._begun = self._stream.time - lag - self._ring.end / self.device_rate
-            self._ring.append(mono)
+                self._begun = self._stream.time - lag - self._recent.end / self.device_rate
+            self._recent.append(mono)
             if not self._woken:
                 self._wake()
             self._woken = True
@@ -228,14 +237,16 @@ class SoundcardSpeaker(_Card):
         """When the next sample that the device takes will sound, by the stream's clock."""
         super().__init__(device, opener, rate)
         self.rate = self.device_rate
-        self._taken = Ring(round(BACKLOG_S * self.rate))
+        self._written = SampleBuffer()
+        """Written samples that the device has not taken."""
+        self._taken = SampleBuffer(most=round(BACKLOG_S * self.rate))
         """Samples that the device has taken since the last call of `taken`, silence included."""
-        self._overlay, self._mixed = Ring(self.rate), silence(self.rate)
+        self._overlay, self._mixed = SampleBuffer(most=self.rate), silence(self.rate)
         """Samples to mix into the written ones (`_overlay`), and a buffer for a block of them
         (`_mixed`)."""
 
     def __exit__(self, *error: object) -> None:
-        if self._started and not self.ended and len(self._ring):
+        if self._started and not self.ended and len(self._written):
             self.cut(samples(FADE_MS, self.rate))
             sleep(2 * LATENCY_S)  # until the fade has sounded: breaking off there would click
         super().__exit__(*error)
@@ -252,8 +263,7 @@ class SoundcardSpeaker(_Card):
             if self._broken:
                 self._since, self._count, self._broken = due, 0, False
             self._count += len(pcm)
-            self._ring.reserve(len(pcm))
-            self._ring.append(pcm)
+            self._written.append(pcm)
         return due
 
     def overlay(self, pcm: Pcm) -> None:
@@ -266,7 +276,7 @@ class SoundcardSpeaker(_Card):
         """Fade out over the next `fade` samples at most, and return how many samples are
         discarded."""
         with self._lock:
-            dropped = self._ring.cut(fade)
+            dropped = self._written.cut(fade)
             self._count -= dropped
         return dropped
 
@@ -274,7 +284,7 @@ class SoundcardSpeaker(_Card):
         """Return the samples that the device has not taken, and the number of samples that it has
         taken."""
         with self._lock:
-            return self._ring.take_all()[1], self._taken.end
+            return self._written.take_all()[1], self._taken.end
 
     async def room(self) -> None:
         """Wait until less than `AHEAD_S` seconds of audio are written but not yet taken by the
@@ -284,10 +294,10 @@ class SoundcardSpeaker(_Card):
         """
         await anyio.lowlevel.checkpoint()
         limit = round(AHEAD_S * self.rate)
-        moved, position = anyio.current_time(), self._ring.start
-        while not self.ended and (excess := len(self._ring) - limit) >= 0:
-            if self._ring.start != position:
-                moved, position = anyio.current_time(), self._ring.start
+        moved, position = anyio.current_time(), self._written.start
+        while not self.ended and (excess := len(self._written) - limit) >= 0:
+            if self._written.start != position:
+                moved, position = anyio.current_time(), self._written.start
             elif anyio.current_time() > moved + STALL_S:
                 break
             await anyio.sleep(max(POLL_S, excess / self.rate))
@@ -310,7 +320,7 @@ class SoundcardSpeaker(_Card):
     def _due(self) -> float:
         if not self._broken:
             return self._since + self._count / self.rate
-        wait = max(0.0, self._next - self._stream.time) + len(self._ring) / self.rate
+        wait = max(0.0, self._next - self._stream.time) + len(self._written) / self.rate
         return anyio.current_time() + wait
 
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
@@ -318,7 +328,7 @@ class SoundcardSpeaker(_Card):
         if not 0 < lead < STALL_S:  # some drivers do not say
             lead = self._stream.latency
         with self._lock:
-            count = self._ring.take(pcm[:, 0])
+            count = self._written.take(pcm[:, 0])
             pcm[count:] = 0
             self._taken.append(pcm[:, 0])
             self._broken = self._broken or count < frames or bool(status.output_underflow)

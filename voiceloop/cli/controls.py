@@ -21,7 +21,7 @@ from voiceloop.view.rows import LISTENING, MUTED, Status
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone
-    from voiceloop.audio.lasting import LastingSpeaker
+    from voiceloop.audio.reconnecting import ReconnectingSpeaker
     from voiceloop.cli.conversation import TerminalConversation
     from voiceloop.engines import Engines
     from voiceloop.session import Session
@@ -200,7 +200,7 @@ def prepared(
 def wake_microphone(
     word: Phrase | SoundedWord,
     microphone: Microphone,
-    speaker: LastingSpeaker,
+    speaker: ReconnectingSpeaker,
     terminal: TerminalConversation,
     settings: Config,
 ) -> WakeMicrophone:

@@ -59,7 +59,7 @@ def _test(command: Devices) -> int:
     import anyio
 
     from voiceloop.audio.checkup import examine
-    from voiceloop.audio.lasting import Soundcard
+    from voiceloop.audio.reconnecting import Soundcard
 
     live = sys.stdout.isatty()
 

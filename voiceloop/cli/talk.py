@@ -49,7 +49,7 @@ def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.asr.turns import PushToTalk
     from voiceloop.audio.filters import FilteredMicrophone, Mute
-    from voiceloop.audio.lasting import Soundcard
+    from voiceloop.audio.reconnecting import Soundcard
     from voiceloop.cli.controls import Controls, configured_word, wake_microphone
     from voiceloop.recording.recording import prepare
     from voiceloop.view.keyboard import own_keyboard

@@ -16,11 +16,10 @@ from typing import Self
 
 import anyio
 import anyio.to_thread
-import numpy as np
 
 from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
-from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, fade_out, samples, silence
+from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, SampleBuffer, samples, silence
 from voiceloop.audio.portaudio import Opener, begin_anew, open_stream
 from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 from voiceloop.errors import DeviceError
@@ -35,7 +34,7 @@ RETRY_S = 1.0
 FRAME = samples(FRAME_MS)
 
 
-class LastingMicrophone:
+class ReconnectingMicrophone:
     """A live microphone that hears silence while its device is away; implements
     `devices.Microphone`."""
 
@@ -93,7 +92,7 @@ class LastingMicrophone:
             self.card.release()
 
 
-class LastingSpeaker:
+class ReconnectingSpeaker:
     """A live speaker that waits while its device is away; implements `devices.Speaker`."""
 
     def __init__(self, lose: Callable[[DeviceError], None]) -> None:
@@ -105,7 +104,7 @@ class LastingSpeaker:
         self.opened = 0
         """How often a device was opened."""
         self._lose = lose
-        self._waiting = silence(0)
+        self._waiting = SampleBuffer()
         """Samples that were written while no device was there."""
         self._before = 0
         """Number of samples that earlier devices have taken."""
@@ -116,14 +115,14 @@ class LastingSpeaker:
         self.card, self.rate = card, card.rate
         self.opened += 1
         if len(self._waiting):
-            card.write(self._waiting)
-        self._waiting = silence(0)
+            card.write(self._waiting.take_all()[1])
         self._back.set()
 
     def unplug(self) -> None:
         """Stop using the device. The samples that it has not taken wait for the next device."""
         if self.card is not None:
-            self._waiting, taken = self.card.rest()
+            waiting, taken = self.card.rest()
+            self._waiting.append(waiting)
             self._before += taken
         self.card, self._back = None, anyio.Event()
 
@@ -138,7 +137,7 @@ class LastingSpeaker:
         if self.card:
             return self.card.write(pcm)
         due = self.due()
-        self._waiting = np.concatenate((self._waiting, pcm))
+        self._waiting.append(pcm)
         return due
 
     def overlay(self, pcm: Pcm) -> None:
@@ -149,12 +148,7 @@ class LastingSpeaker:
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples at most, and return how many samples are
         discarded."""
-        if self.card:
-            return self.card.cut(fade)
-        kept = self._waiting[:fade]
-        dropped = len(self._waiting) - len(kept)
-        self._waiting = fade_out(kept, len(kept))
-        return dropped
+        return (self.card or self._waiting).cut(fade)
 
     async def room(self) -> None:
         """Wait until a device is there and has room for more audio."""
@@ -204,7 +198,10 @@ class Soundcard:
         """Open the default devices, or those with these names. Call `note` with a text for the user
         when a device is lost or back. Raises DeviceError."""
         self.note = note
-        self.microphone, self.speaker = LastingMicrophone(self._lose), LastingSpeaker(self._lose)
+        self.microphone, self.speaker = (
+            ReconnectingMicrophone(self._lose),
+            ReconnectingSpeaker(self._lose),
+        )
         self.name = ""
         """Name of the microphone's device."""
         self._lost_s, self._flaws = 0.0, 0

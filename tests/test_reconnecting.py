@@ -12,8 +12,8 @@ import pytest
 from tests.soundcards import HandCard
 from voiceloop.audio.devices import AHEAD_S
 from voiceloop.audio.frames import FRAME_MS, samples
-from voiceloop.audio.lasting import RETRY_S, Soundcard
 from voiceloop.audio.portaudio import Callback, Kind
+from voiceloop.audio.reconnecting import RETRY_S, Soundcard
 from voiceloop.audio.soundcard import STALL_S
 from voiceloop.errors import DeviceError
 from voiceloop.types import AudioFrame, Pcm
