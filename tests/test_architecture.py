@@ -126,7 +126,7 @@ PURE = (
     "asr/window.py",
     "asr/transcript.py",
     "calibration/probability.py",
-    "asr/hearing.py",
+    "asr/vad_stream.py",
     "dialogue/actions.py",
     "dialogue/floor.py",
     "dialogue/core.py",

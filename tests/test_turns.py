@@ -18,7 +18,6 @@ from voiceloop.asr.turns import (
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
-    TurnDetector,
     TurnEnded,
     TurnEvent,
 )
@@ -32,12 +31,17 @@ WINDOW = 512
 MS = samples(1)
 
 
+def ending(config: TurnConfig) -> SpeechDetector:
+    """A detector that ends turns by itself."""
+    return SpeechDetector(config, ends=True)
+
+
 def run(
     probabilities: Sequence[float], config: TurnConfig, pcm: Pcm | None = None
 ) -> list[TurnEvent]:
     if pcm is None:
         pcm = silence(len(probabilities) * WINDOW)
-    detector = TurnDetector(config)
+    detector = ending(config)
     frames = Framer(size=WINDOW).feed(pcm)
     events = [e for f, p in zip(frames, probabilities, strict=True) for e in detector.feed(f, p)]
     return events + detector.flush()
@@ -99,10 +103,10 @@ def test_after_forgetting_a_turn_begins_anew_and_with_nothing_from_before(
     series: list[float], config: TurnConfig, at: int
 ) -> None:
     frames = Framer(size=WINDOW).feed(silence(len(series) * WINDOW))
-    detector = TurnDetector(config)
+    detector = ending(config)
     pairs = list(zip(frames, series, strict=True))
     for pair in pairs[:at]:
-        detector.feed(*pair)
+        list(detector.feed(*pair))
     detector.forget()
     assert detector.flush() == []
     events = [event for pair in pairs[at:] for event in detector.feed(*pair)]
@@ -185,7 +189,7 @@ def test_a_quiet_window_that_the_network_doubts_begins_a_pause_and_ends_no_turn(
     noise = np.random.default_rng(0).standard_normal((len(series), WINDOW)).astype(np.float32)
     pcm = noise * np.where(loud[: len(series)], 0.1, 0.001).astype(np.float32)[:, None]
     speech = voiced(series, config)
-    detector, began, paused, peak = TurnDetector(config), -1, False, False
+    detector, began, paused, peak = ending(config), -1, False, False
     for index, p in enumerate(series):
         peak = (peak or loud[index]) if speech[index] else began >= 0 and peak
         doubted = speech[index] and p < 0.9 and peak and not loud[index]
@@ -244,7 +248,7 @@ def test_a_turn_ends_in_mid_window_where_it_would_end_with_the_window(
     pcm = (noise * np.where(loud, 0.3, 0.001)[:, None]).astype(np.float32).reshape(-1)
     config = TurnConfig(hangover_ms=hangover_ms)
     whole = run([float(one) for one in loud], config, pcm)
-    detector, framer, early = TurnDetector(config), Framer(size=WINDOW), list[TurnEvent]()
+    detector, framer, early = ending(config), Framer(size=WINDOW), list[TurnEvent]()
     for at in range(0, len(pcm), step):
         for frame in framer.feed(pcm[at : at + step]):
             early += detector.feed(frame, float(loud[frame.start // WINDOW]))
@@ -269,7 +273,7 @@ def test_a_pause_begins_in_mid_window_where_the_network_doubts(
     probability: float, begins: bool
 ) -> None:
     # Below `release` the network says itself that it is over, and the pause has its own length.
-    detector = TurnDetector(TurnConfig(pause_ms=200, pause_below=0.95))
+    detector = ending(TurnConfig(pause_ms=200, pause_below=0.95))
     last = 16 * WINDOW
     spoken = last + 4 * STEP
     pcm = np.concatenate((silence(10 * WINDOW), voice(spoken - 10 * WINDOW), silence(4 * WINDOW)))
@@ -280,7 +284,7 @@ def test_a_pause_begins_in_mid_window_where_the_network_doubts(
     assert [type(event) for event in events] == [SpeechStarted]
     for length in range(0, WINDOW, 16):
         rest = AudioFrame(pcm[last + WINDOW :][:length], 16_000, last + WINDOW)
-        found = detector.between(rest)
+        found = [*detector.between(rest)]
         if begins and rest.end - spoken >= samples(HUSH_MS):
             assert found == [SpeechPaused(rest.end, spoken)]
             return
@@ -415,18 +419,18 @@ def test_what_was_heard_before_changes_nothing_once_it_is_over(
     first = [1.0] * before + [0.0] * 40
     series = [0.0] * 20 + [1.0] * (20 + late) + [0.0] * (40 - late)
 
-    def heard(detector: TurnDetector) -> list[TurnEvent]:
+    def heard(detector: SpeechDetector) -> list[TurnEvent]:
         frames = [
             AudioFrame(pcm[at : at + WINDOW], 16_000, len(earlier) + at)
             for at in range(0, len(pcm), WINDOW)
         ]
         return [e for f, p in zip(frames, series, strict=True) for e in detector.feed(f, p)]
 
-    used = TurnDetector(TurnConfig())
+    used = ending(TurnConfig())
     frames = Framer(size=WINDOW).feed(earlier)
     ended = [e for f, p in zip(frames, first, strict=True) for e in used.feed(f, p)]
     assert bool(ended) == (before > 1)
-    assert heard(used) == heard(TurnDetector(TurnConfig()))
+    assert heard(used) == heard(ending(TurnConfig()))
 
 
 def test_a_loud_turn_that_was_cut_does_not_hide_the_quiet_end_of_the_next() -> None:
@@ -445,7 +449,7 @@ def test_any_chunking_of_the_audio_gives_the_same_events(lengths: list[int]) -> 
     pcm = np.concatenate((silence(9000), voice(20_000), silence(20_000)))
 
     def events(pieces: Sequence[Pcm]) -> list[TurnEvent]:
-        framer, detector = Framer(size=WINDOW), TurnDetector(TurnConfig())
+        framer, detector = Framer(size=WINDOW), ending(TurnConfig())
         return [
             event
             for piece in pieces

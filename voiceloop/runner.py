@@ -241,6 +241,11 @@ def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: 
         deliver(outcome)
 
 
+async def run_on(runner: Runner | None, job: Callable[[], T]) -> T:
+    """Run `job` on `runner`, or at once if that is None."""
+    return job() if runner is None else await runner.call(job)
+
+
 async def run_through(runner: Runner, steps: Steps[Any], *, priority: Priority) -> None:
     """Run `steps` to their end on `runner`."""
     async with aclosing(runner.stream(steps, priority=priority)) as results:

@@ -27,10 +27,10 @@ from lab.conversations.suites import PAUSE_MS
 from voiceloop.asr.transcript import normalise
 from voiceloop.asr.turns import (
     SilenceLasts,
+    SpeechDetector,
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
-    TurnDetector,
     TurnEnded,
 )
 from voiceloop.assembly.loading import load_asr, load_vad
@@ -191,7 +191,7 @@ def is_pause(silence: tuple[int, int]) -> bool:
 
 def speech(clip: Clip, vad: Vad) -> tuple[int, int, tuple[tuple[int, int], ...]]:
     """Find the first sample of speech, the one after the last, and the silences between."""
-    detector, framer = TurnDetector(WHOLE), Framer(SPEECH_RATE, vad.frame)
+    detector, framer = SpeechDetector(WHOLE, ends=True), Framer(SPEECH_RATE, vad.frame)
     vad.reset()
     events = [
         event

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.sounds import chunks
 from voiceloop.asr.silero import MUTE, MUTE_WINDOWS, Silero, silero
-from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
+from voiceloop.asr.turns import SpeechDetector, SpeechStarted, TurnEnded, TurnEvent
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import Framer, Resampler, dbfs, samples, silence
 from voiceloop.settings.config import TtsConfig, TurnConfig, VadConfig
@@ -51,7 +51,7 @@ def stream(pcm: Pcm, lengths: Sequence[int] = (4000,)) -> list[float]:
 
 
 def events(pcm: Pcm, config: TurnConfig) -> list[TurnEvent]:
-    detector = TurnDetector(config)
+    detector = SpeechDetector(config, ends=True)
     frames = Framer(size=WINDOW).feed(pcm)
     windows = zip(frames, stream(pcm), strict=True)
     return [e for frame, p in windows for e in detector.feed(frame, p)] + detector.flush()

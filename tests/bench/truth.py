@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from voiceloop.asr.silero import silero
-from voiceloop.asr.turns import TurnDetector, TurnEvent
+from voiceloop.asr.turns import SpeechDetector, TurnEvent
 from voiceloop.audio.frames import Framer, samples
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.suites import LEAD_MS, Clip
@@ -31,7 +31,7 @@ def bounds(clip: Clip) -> tuple[int, int]:
 def events(pcm: Pcm) -> list[TurnEvent]:
     """What the voice detector makes of it."""
     vad = silero(VadConfig())
-    detector = TurnDetector(TurnConfig(endpoint="fixed", hangover_ms=1200))
+    detector = SpeechDetector(TurnConfig(endpoint="fixed", hangover_ms=1200), ends=True)
     frames = Framer(size=512).feed(pcm)
     return [e for frame in frames for e in detector.feed(frame, vad.probability(frame.pcm))]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.asr.turns import PushToTalk
+from voiceloop.asr.turns import ManualTurnDetector
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -66,7 +66,7 @@ async def talk(
     talked, script = Talked(), Script(utterances, total_s)
     mute = Mute(muted=push_to_talk)
     microphone = FilteredMicrophone(ScriptMicrophone(script), mute)
-    detector = PushToTalk(CONFIG.turns) if push_to_talk else None
+    detector = ManualTurnDetector(CONFIG.turns, talking=False) if push_to_talk else None
     controls = Controls(cast(Keyboard, object()), mute, detector, figures=True)
     inline = InlineRunner
     llm, tts = ScriptedLlm(REPLIES), ScriptedTts()

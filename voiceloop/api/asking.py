@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from voiceloop.api.talk import TalkEvent
-from voiceloop.asr.turns import Commitment, TurnEvent
+from voiceloop.asr.turns import ManualTurnDetector, TurnEvent
 from voiceloop.audio.devices import (
     FileMicrophone,
     Microphone,
@@ -135,7 +135,7 @@ class AnsweredTurn(TurnOver):
     """Lines for the user, such as why the turn failed, or which part of the file was unreadable."""
 
 
-class WholeRecording(Commitment):
+class WholeRecording(ManualTurnDetector):
     """A speech detector that takes a whole recording as one turn, from first to last sample."""
 
     def __init__(self, config: TurnConfig, samples: int) -> None:

@@ -8,14 +8,14 @@ from itertools import chain
 from msgspec.structs import replace
 
 from voiceloop.asr.turns import (
+    SpeechDetector,
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
-    TurnDetector,
     TurnEnded,
-    TurnEvent,
 )
-from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples, silence
+from voiceloop.asr.vad_stream import VadStream
+from voiceloop.audio.frames import SPEECH_RATE, Framer, silence
 from voiceloop.engines import Asr, AsrSession, AsrTurn, Vad
 from voiceloop.settings.config import AsrConfig, TurnConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript
@@ -42,20 +42,20 @@ def transcribe_live(
     `blocks` may have any size. Without `partials`, a windowed recogniser decodes a turn only when
     the turn has ended, or when its audio fills the longest window.
     """
-    recent = SampleBuffer()
-    keep = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * vad.frame
     current: AsrSession | None = None
     turn = 0
-    for frame, events in _heard(blocks, vad, turns):
-        recent.append(frame.pcm)
-        recent.drop(recent.end - keep)
+    detector = SpeechDetector(turns, ends=True)
+    stream = VadStream(vad, detector, turns)
+    for frame in _windows(blocks, vad.frame):
+        # An empty window ends the stream.
+        events = stream.feed(frame, stream.judge(frame)) if len(frame.pcm) else detector.flush()
         if current:
             current.feed(frame)
         for event in events:
             match event:
                 case SpeechStarted():
                     turn += 1
-                    pcm = recent.read(event.start, recent.end)
+                    pcm = stream.recent.read(event.start, stream.recent.end)
                     audio = AudioFrame(pcm, SPEECH_RATE, event.start)
                     begun = AsrTurn(turn, audio, event.speech_start, partials, timed=True)
                     current = asr.session(begun, config)
@@ -88,14 +88,10 @@ def transcribe_recording(
     return transcribe_live(blocks, vad, asr, config, turns, partials=False)
 
 
-def _heard(
-    blocks: Iterable[Pcm], vad: Vad, turns: TurnConfig
-) -> Iterator[tuple[AudioFrame, list[TurnEvent]]]:
-    """Yield each window with the events that it causes, and finally an empty window with the events
-    that the end of the stream causes."""
-    detector = TurnDetector(turns)
-    framer = Framer(SPEECH_RATE, vad.frame)
-    for pcm in chain(blocks, [silence(vad.frame - 1)]):  # fills up the last window
-        for frame in framer.feed(pcm):
-            yield frame, detector.feed(frame, vad.probability(frame.pcm))
-    yield AudioFrame(silence(0), SPEECH_RATE, framer.position), detector.flush()
+def _windows(blocks: Iterable[Pcm], size: int) -> Iterator[AudioFrame]:
+    """Yield the windows of a stream, the last one filled up with silence, and finally an empty
+    one."""
+    framer = Framer(SPEECH_RATE, size)
+    for pcm in chain(blocks, [silence(size - 1)]):
+        yield from framer.feed(pcm)
+    yield AudioFrame(silence(0), SPEECH_RATE, framer.position)

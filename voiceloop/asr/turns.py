@@ -3,8 +3,8 @@ goes on.
 
 It is a state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
 recognition, replies or turn numbers. While the user is silent, it reports how long the silence
-has lasted. It does not decide whether the turn is over. In a conversation the dialogue core decides
-that, because it knows the words (`dialogue/endpoint`). Elsewhere `TurnDetector` decides.
+has lasted. In a conversation the dialogue core decides whether the turn is over, because it knows
+the words (`dialogue/endpoint`). Elsewhere the detector ends the turn itself after `hangover_ms`.
 
     idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ──── end() ───► idle
              SpeechStarted              ▲     │    or quiet               │ ▲   SilenceLasts
@@ -22,8 +22,7 @@ window, if the part that has arrived is quiet.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -55,28 +54,16 @@ class Loudness:
 
     def __init__(self) -> None:
         self._levels = np.zeros(0)
-        """Levels in dBFS of the newest steps, without those of the windows in `_quiet`."""
-        self._quiet = deque[Pcm]()
-        """Newest windows outside of any turn. Their levels are computed only when a turn follows,
-        since most streams are silent most of the time."""
+        """Levels in dBFS of the newest steps."""
         self._peak = SILENCE_DBFS
         """Highest level in dBFS of the present speech."""
 
-    def skip(self, frame: AudioFrame) -> None:
-        """Take a window outside of any turn."""
-        self.forget_peak()
-        self._quiet.append(frame.pcm)
-        if (len(self._quiet) - 1) * len(frame.pcm) >= samples(FLOOR_MS):
-            self._quiet.popleft()
-
     def take(self, frame: AudioFrame, *, voiced: bool) -> None:
-        """Take a window of a turn, or of a sound that may become one. Only `voiced` windows raise
-        the peak."""
-        found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
-        self._quiet.clear()
-        self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
+        """Take the next window. Only `voiced` windows raise the peak."""
+        found = levels(frame.pcm, STEP)
+        self._levels = np.concatenate((self._levels, found))[-samples(FLOOR_MS) // STEP :]
         if voiced:
-            self._peak = max(self._peak, float(found[-1].max(initial=SILENCE_DBFS)))
+            self._peak = max(self._peak, float(found.max(initial=SILENCE_DBFS)))
 
     def forget_peak(self) -> None:
         """Forget the peak of the speech, because other speech follows."""
@@ -188,13 +175,16 @@ class SpeechDetector:
     Its events must be handled one by one, since `end` may be called between two of them.
     """
 
-    def __init__(self, config: TurnConfig) -> None:
+    def __init__(self, config: TurnConfig, *, ends: bool = False) -> None:
+        """Find speech by the settings of `config`. With `ends`, a turn ends after a silence of
+        `hangover_ms`, and silences are not reported."""
         self._config = config
+        self._ends = ends
         self._voiced = False
-        self._active = False
+        self._start: int | None = None
+        """First sample of the present turn; None outside of a turn."""
         self._run: int | None = None
         """First sample of a voiced run that may become the beginning of a turn."""
-        self._start = 0
         self._voiced_end = 0
         self._speech_end: int | None = None
         """End of the speech before the present pause, in samples; None outside a pause."""
@@ -213,12 +203,12 @@ class SpeechDetector:
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
-        if not self._voiced and not self._active:
-            self._run = None
-            self._loudness.skip(frame)
-            return
         self._loudness.take(frame, voiced=self._voiced)
-        if not self._active:
+        if not self._voiced and self._start is None:
+            self._run = None
+            self._loudness.forget_peak()
+            return
+        if self._start is None:
             yield from self._first_windows(frame)
             return
         self._doubted = self._voiced and probability < config.pause_below
@@ -228,25 +218,23 @@ class SpeechDetector:
         else:
             yield from self._voiced_window(frame) if self._voiced else self._unvoiced_window()
         if self._speech_end is not None and not self._voiced:
-            yield SilenceLasts(frame.end, self._speech_end)
-        if self._active and self._seen - self._start >= samples(1000 * config.max_turn_s):
-            yield self._end(forced=True)
+            yield from self._silence(SilenceLasts(frame.end, self._speech_end))
+        yield from self._limited()
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
         """Yield the events of `rest`, the part of the next window that has arrived; it may be
         empty. No probability is known for it, but its loudness may show that a pause begins or that
         a silence goes on."""
-        if not self._active:
+        if self._start is None:
             return
         if self._speech_end is None:
             if self._doubted and self._loudness.hushed(rest.pcm):
                 yield from self._pause(rest.end)
         elif not self._voiced:
-            if self._loudness.hushed(rest.pcm):
+            quiet = self._loudness.hushed(rest.pcm)
+            if quiet:
                 self._seen = rest.end
-                yield SilenceLasts(rest.end, self._speech_end)
-            else:
-                yield SilenceLasts(rest.end, self._speech_end, quiet=False)
+            yield from self._silence(SilenceLasts(rest.end, self._speech_end, quiet))
 
     def end(self) -> TurnEnded:
         """End the turn at the silence that was reported last, and return the event."""
@@ -254,22 +242,32 @@ class SpeechDetector:
 
     def flush(self) -> list[TurnEvent]:
         """End a turn that is in progress, because the stream is over."""
-        return [self._end()] if self._active else []
+        return [] if self._start is None else [self._end()]
 
     def forget(self) -> None:
         """Discard the present turn. No later turn begins in the audio so far."""
-        self._voiced = self._active = False
-        self._run = None
-        self._speech_end = None
-        self._loudness.forget_peak()
-        self._taken = self._seen
+        self._voiced = False
+        self._leave(self._seen)
+
+    def _silence(self, lasts: SilenceLasts) -> list[TurnEvent]:
+        """Report a silence, or end the turn if the detector does that itself."""
+        if not self._ends:
+            return [lasts]
+        return [self._end()] if lasts.reaches(self._config.hangover_ms) else []
+
+    def _limited(self) -> list[TurnEvent]:
+        """End the turn if it has reached the maximum length."""
+        if self._start is None or self._seen - self._start < samples(
+            1000 * self._config.max_turn_s
+        ):
+            return []
+        return [self._end(forced=True)]
 
     def _first_windows(self, frame: AudioFrame) -> list[TurnEvent]:
         if self._run is None:
             self._run = frame.start
         if frame.end - self._run < samples(self._config.min_speech_ms):
             return []
-        self._active = True
         self._voiced_end = frame.end
         self._start = max(self._taken, self._run - samples(self._config.pre_roll_ms), 0)
         return [SpeechStarted(frame.end, self._start, self._run)]
@@ -303,12 +301,14 @@ class SpeechDetector:
 
     def _end(self, *, forced: bool = False) -> TurnEnded:
         speech_end = self._refined_end() if self._speech_end is None else self._speech_end
-        self._taken = self._seen if forced else speech_end
-        self._active = False
-        self._run = None
-        self._speech_end = None
-        self._loudness.forget_peak()
+        self._leave(self._seen if forced else speech_end)
         return TurnEnded(self._seen, speech_end, forced)
+
+    def _leave(self, taken: int) -> None:
+        """Leave the present turn. No later turn begins before sample `taken`."""
+        self._start = self._run = self._speech_end = None
+        self._taken = taken
+        self._loudness.forget_peak()
 
     def _refined_end(self) -> int:
         """Return the sample at which the speech ended. Around the end of the last voiced window,
@@ -319,44 +319,27 @@ class SpeechDetector:
         return self._voiced_end if found is None else found
 
 
-class TurnDetector(SpeechDetector):
-    """A speech detector that itself ends a turn after a silence of `turns.hangover_ms`. Recordings
-    and the wake phrase use it. In a conversation the dialogue core ends turns."""
+class ManualTurnDetector:
+    """A detector for a user or client who says when a turn begins and ends.
 
-    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Return the events of `frame`, the next window. Silences are not reported, but a long one
-        ends the turn."""
-        return [*self._ended(super().feed(frame, probability))]
-
-    def between(self, rest: AudioFrame) -> list[TurnEvent]:
-        """Return the events of `rest`, the beginning of the next window. A long silence ends the
-        turn."""
-        return [*self._ended(super().between(rest))]
-
-    def _ended(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:
-        for event in events:
-            if not isinstance(event, SilenceLasts):
-                yield event
-            elif event.reaches(self._config.hangover_ms):
-                yield self.end()
-
-
-class Commitment:
-    """A detector for a client that decides itself when the user begins and ends.
-
-    A turn begins with the first frame after the end of the last turn, and has all audio until
-    `end`.
+    A turn begins with the first frame after the end of the last turn, or after `talking` was set.
+    It has all audio until `end`.
     """
 
-    def __init__(self, config: TurnConfig) -> None:
+    def __init__(self, config: TurnConfig, *, talking: bool = True) -> None:
+        self.talking = talking
+        """Whether the user talks. No turn begins while it is false."""
         self._limit = samples(1000 * config.max_turn_s)
         self._start: int | None = None
         self._seen = 0
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Begin a turn if there is none, and end a turn that has reached the maximum length."""
+        """While the user talks, begin a turn if there is none, and end a turn that has reached the
+        maximum length."""
         del probability
         self._seen = frame.end
+        if not self.talking:
+            return []
         if self._start is None:
             self._start = frame.start
             return [SpeechStarted(frame.end, frame.start, frame.start)]
@@ -377,24 +360,5 @@ class Commitment:
         self._start = None
 
 
-Detector = SpeechDetector | Commitment
+Detector = SpeechDetector | ManualTurnDetector
 """Any class that finds the turns of a stream."""
-
-
-class PushToTalk(Commitment):
-    """A detector for a user who switches between talking and not talking, by setting `talking`.
-
-    A turn begins with the first frame after talking is switched on.
-    """
-
-    def __init__(self, config: TurnConfig) -> None:
-        super().__init__(config)
-        self.talking = False
-
-    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """While the user talks, begin a turn if there is none, and end a turn that has reached the
-        maximum length. Otherwise return no events."""
-        if self.talking:
-            return super().feed(frame, probability)
-        self._seen = frame.end
-        return []

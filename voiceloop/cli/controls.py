@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from voiceloop.asr.turns import PushToTalk
+from voiceloop.asr.turns import ManualTurnDetector
 from voiceloop.audio.filters import Mute
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import Config
@@ -44,7 +44,7 @@ class Controls:
         self,
         keyboard: Keyboard | None,
         mute: Mute,
-        push_to_talk: PushToTalk | None = None,
+        push_to_talk: ManualTurnDetector | None = None,
         wake: WakeMicrophone | None = None,
         *,
         figures: bool = False,
@@ -147,7 +147,7 @@ class Controls:
             case _:
                 pass
 
-    def _switch(self, detector: PushToTalk, session: Session) -> None:
+    def _switch(self, detector: ManualTurnDetector, session: Session) -> None:
         """If the microphone is muted, begin a turn. Otherwise mute it and end the turn at once."""
         detector.talking = self._mute.muted
         self._mute.muted = not detector.talking

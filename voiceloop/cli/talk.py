@@ -47,7 +47,7 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
 
 def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
-    from voiceloop.asr.turns import PushToTalk
+    from voiceloop.asr.turns import ManualTurnDetector
     from voiceloop.audio.filters import FilteredMicrophone, Mute
     from voiceloop.audio.reconnecting import Soundcard
     from voiceloop.cli.controls import Controls, configured_word, wake_microphone
@@ -95,7 +95,9 @@ def talk(command: TalkCommand) -> int:
         waking = None
         if word is not None:
             heard = waking = wake_microphone(word, heard, card.speaker, terminal, command.settings)
-        detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
+        detector = None
+        if command.push_to_talk:
+            detector = ManualTurnDetector(command.settings.turns, talking=False)
         began = perf_counter()
         with suppress(KeyboardInterrupt):
             terminal.run(

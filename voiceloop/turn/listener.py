@@ -6,12 +6,12 @@ Nothing here waits, except for the next frame and for a slow voice activity dete
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 
 import anyio
 
-from voiceloop.asr.hearing import Hearing, JudgedFrame
 from voiceloop.asr.turns import (
     Detector,
     SilenceLasts,
@@ -21,10 +21,12 @@ from voiceloop.asr.turns import (
     TurnEnded,
     TurnEvent,
 )
+from voiceloop.asr.vad_stream import Judged, VadStream
 from voiceloop.audio.devices import Microphone
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.dialogue import inputs
 from voiceloop.engines import AsrTurn
+from voiceloop.runner import run_on
 from voiceloop.settings.config import Config, TurnConfig
 from voiceloop.trace.record import Mark
 from voiceloop.turn.resources import Resources
@@ -50,12 +52,12 @@ class Listener:
         self._resources = resources
         self._ended = False
         self._config = config.asr
-        vad, turn_model = resources.engines.vad, resources.engines.turn
-        self._hearing = Hearing(
-            vad,
-            detector or SpeechDetector(config.turns),
-            config.turns,
-            turn_model.window_s if turn_model else 0.0,
+        engines, turns = resources.engines, config.turns
+        self._stream = VadStream(
+            engines.vad,
+            detector or SpeechDetector(turns),
+            turns,
+            engines.turn.window_s if engines.turn else 0.0,
         )
 
     async def run(self) -> None:
@@ -64,7 +66,9 @@ class Listener:
         async with aclosing(self.microphone.frames()) as frames:
             async for frame in frames:
                 arrived = anyio.current_time()
-                self._hear(await self._judged(frame), arrived)
+                judge = partial(self._stream.judge, frame)
+                windows = await run_on(self._resources.engines.vad_runner, judge)
+                self._hear(frame, windows, arrived)
                 if (self.microphone.finished or self._ended) and self.work is None:
                     break
 
@@ -74,8 +78,8 @@ class Listener:
 
     def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
         """Begin the turn of `work`, and give it all audio from `started.start` on."""
-        work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
-        recent = self._hearing.recent
+        work.recorder.mark(Mark.SPEECH_START, self._stream.when(started.speech_start))
+        recent = self._stream.recent
         audio = AudioFrame(recent.read(started.start, recent.end), SPEECH_RATE, started.start)
         turn = AsrTurn(work.recorder.turn, audio, started.speech_start)
         work.transcriber = self._resources.engines.asr.session(turn, self._config)
@@ -83,12 +87,12 @@ class Listener:
 
     def end_turn(self) -> inputs.Detected:
         """End the turn that is being heard, in the present silence, and return the report."""
-        return self.note(self._hearing.end(), anyio.current_time())
+        return self.note(self._stream.end(), anyio.current_time())
 
     def judge(self, work: TurnTasks, since: int) -> Job:
         """Return the job that has the turn model judge the sound before the silence that began at
         sample `since`."""
-        model, recent = self._resources.engines.turn, self._hearing.recent
+        model, recent = self._resources.engines.turn, self._stream.recent
         assert model is not None and work.transcriber is not None, (
             "there is a turn model, and a voice"
         )
@@ -100,18 +104,18 @@ class Listener:
         """Use another detector and other settings from now on. A turn that is being heard is
         discarded."""
         self.work = None
-        self._hearing.listen(detector, policy)
+        self._stream.listen(detector, policy)
 
     def forget(self) -> None:
         """Discard the turn that is being heard. No later turn begins in the audio so far."""
         self.work = None
-        self._hearing.forget()
+        self._stream.forget()
 
     def note(self, event: TurnEvent, now: float) -> inputs.Detected:
         """Pass an event of the detector to the recogniser, and return the report of the event.
         `now` is the present time in seconds of the loop's clock."""
         if isinstance(event, SpeechStarted):
-            return inputs.Detected(event, self._hearing.when(event.speech_start))
+            return inputs.Detected(event, self._stream.when(event.speech_start))
         work = self.work
         assert work is not None, "the detector begins a turn before anything happens in it"
         if isinstance(event, TurnEnded):
@@ -120,21 +124,15 @@ class Listener:
             return inputs.Detected(event, now)
         at = now
         if isinstance(event, SpeechPaused | TurnEnded):
-            at = self._hearing.when(event.speech_end)
+            at = self._stream.when(event.speech_end)
         work.hear(event, at, now)
         return inputs.Detected(event, at, work.words)
 
-    async def _judged(self, frame: AudioFrame) -> JudgedFrame:
-        runner = self._resources.engines.vad_runner
-        if runner is None:
-            return self._hearing.judge(frame)
-        return await runner.call(partial(self._hearing.judge, frame))
-
-    def _hear(self, judged: JudgedFrame, arrived: float) -> None:
-        now, frame, report = anyio.current_time(), judged.frame, self._resources.report
+    def _hear(self, frame: AudioFrame, windows: Sequence[Judged], arrived: float) -> None:
+        now, report = anyio.current_time(), self._resources.report
         if self.work is not None and self.work.transcriber is not None:
             self.work.transcriber.feed(frame)
-        for event in self._hearing.feed(judged, arrived):
+        for event in self._stream.feed(frame, windows, arrived):
             report(self.note(event, now))
         if self.work is not None:
             report(inputs.Frame(frame.end))

@@ -11,10 +11,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from voiceloop.asr.hearing import Hearing, JudgedFrame
-from voiceloop.asr.turns import SpeechPaused, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.asr.turns import SpeechDetector, SpeechPaused, SpeechStarted, TurnEnded
+from voiceloop.asr.vad_stream import VadStream
 from voiceloop.audio.frames import samples
 from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
+from voiceloop.runner import run_on
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame
 from voiceloop.wake.phrase import Phrase
@@ -72,8 +73,8 @@ class SpokenPhrase:
     def reset(self) -> None:
         """Forget the stream so far."""
         self._vad.reset()
-        detector = TurnDetector(self._turns)
-        self._hearing = Hearing(self._vad, detector, self._turns, KEPT_MS / 1000)
+        detector = SpeechDetector(self._turns, ends=True)
+        self._stream = VadStream(self._vad, detector, self._turns, KEPT_MS / 1000)
         self._offset: int | None = None
         """Index in the stream of the first sample since the last reset. None until that sample
         comes."""
@@ -88,7 +89,7 @@ class SpokenPhrase:
         """Return the earliest sample that may be passed on if the phrase is found later."""
         begin = self._start
         if begin is None:
-            begin = max(0, self._hearing.recent.end - samples(FOUND_MS))
+            begin = max(0, self._stream.recent.end - samples(FOUND_MS))
         return (self._offset or 0) + begin
 
     async def feed(self, frame: AudioFrame) -> int | None:
@@ -97,7 +98,8 @@ class SpokenPhrase:
         if self._offset is None:
             self._offset = frame.start
         begin = None
-        for event in self._hearing.feed(await self._judged(frame), 0.0):
+        windows = await run_on(self._engines.vad_runner, partial(self._stream.judge, frame))
+        for event in self._stream.feed(frame, windows):
             match event:
                 case SpeechStarted():
                     self._start, self._tried = event.start, event.speech_start
@@ -107,7 +109,7 @@ class SpokenPhrase:
                     self._start = None
                 case _:
                     pass
-        if self._start is not None and self._hearing.recent.end - self._tried >= samples(EVERY_MS):
+        if self._start is not None and self._stream.recent.end - self._tried >= samples(EVERY_MS):
             begin = await self._found(self._start)
         return None if begin is None else self._offset + begin
 
@@ -119,7 +121,7 @@ class SpokenPhrase:
         speech has ended at `speech_end`, a second decode with other silence around the words
         corrects what the first one misheard.
         """
-        end = self._tried = self._hearing.recent.end
+        end = self._tried = self._stream.recent.end
         looks = [(start, end)]
         if speech_end is not None:
             tail_end = min(end, speech_end + samples(TAIL_MS))
@@ -141,16 +143,10 @@ class SpokenPhrase:
 
     async def _decoded(self, begin: int, end: int) -> list[str]:
         asr, runner = self._engines.asr, self._engines.asr_runner
-        request = AsrRequest(self._hearing.recent.read(begin, end), final=False)
+        request = AsrRequest(self._stream.recent.read(begin, end), final=False)
         try:
             words = await runner.call(partial(asr.transcribe, request), priority=GUESS)
         except Exception as error:  # as in a turn: a decode that fails ends no conversation
             logger.error("a decode for the wake phrase failed", exc_info=error)
             return []
         return [word.text for word in words]
-
-    async def _judged(self, frame: AudioFrame) -> JudgedFrame:
-        runner = self._engines.vad_runner
-        if runner is None:
-            return self._hearing.judge(frame)
-        return await runner.call(partial(self._hearing.judge, frame))

@@ -14,7 +14,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from voiceloop.asr.turns import Commitment, Detector, SpeechDetector
+from voiceloop.asr.turns import Detector, ManualTurnDetector, SpeechDetector
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.dialogue.endpoint import with_eagerness
 from voiceloop.errors import ProtocolError
@@ -108,7 +108,7 @@ class InputBuffer:
     @property
     def _committed(self) -> bool:
         """Whether the client says where turns end."""
-        return isinstance(self._detector, Commitment)
+        return isinstance(self._detector, ManualTurnDetector)
 
     def _end_turn(self, event_id: str | None) -> None:
         """End the turn now that all audio of it is heard. With turn detection there may be none: a
@@ -127,7 +127,7 @@ def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, T
     """Return the detector that finds the user's turns, and the settings that say where they end."""
     match settings.audio.input.turn_detection:
         case None:
-            return Commitment(turns), turns
+            return ManualTurnDetector(turns), turns
         case ServerVad() as vad:
             turns = replace(
                 turns,

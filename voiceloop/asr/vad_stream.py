@@ -1,17 +1,16 @@
-"""Hearing: turns a microphone's frames into events of the user's turns.
+"""Turns a microphone's frames into events of the user's turns.
 
-It cuts the stream into the windows that voice activity detection takes. The detector gets each
-window, and the part of the next one that has arrived. Hearing also keeps the audio with which a
-turn may begin, and the time at which each sample was recorded. Each frame takes two steps. `judge`
-runs the voice activity detection, perhaps on another thread. `feed` passes the result to the
-detector and yields the events. This module knows nothing of words.
+The stream is cut into the windows that voice activity detection takes. The detector gets each
+window, and the part of the next one that has arrived. The audio with which a turn may begin is
+kept, and the time at which each sample was recorded. Each frame takes two steps. `judge`
+runs the voice activity detection, perhaps on another thread. `feed` passes the result to
+the detector and yields the events. This module knows nothing of words.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -24,19 +23,11 @@ from voiceloop.types import AudioFrame
 ARRIVALS = 3000
 """Number of frames whose time of arrival is kept: 30 seconds of frames of 10 ms."""
 
-
-@dataclass(frozen=True, slots=True)
-class JudgedFrame:
-    """A frame, and the speech probabilities of the windows that it completes."""
-
-    frame: AudioFrame
-    windows: tuple[tuple[AudioFrame, float], ...]
-    """The completed windows, each with the probability that it is speech."""
-    rest: AudioFrame
-    """Samples of the next window that have arrived."""
+Judged = tuple[AudioFrame, float]
+"""A window, and the probability that it is speech."""
 
 
-class Hearing:
+class VadStream:
     """Finds turns in one stream at 16 kHz."""
 
     def __init__(
@@ -66,25 +57,28 @@ class Hearing:
         self._detector.forget()
         self._forgotten = self.recent.end
 
-    def judge(self, frame: AudioFrame) -> JudgedFrame:
-        """Compute the speech probabilities of the windows that `frame` completes. It must be called
-        once for each frame, in order, and never twice at the same time."""
-        windows = tuple(
-            (window, self._vad.probability(window.pcm)) for window in self._framer.feed(frame.pcm)
-        )
-        return JudgedFrame(frame, windows, self._framer.rest)
+    def judge(self, frame: AudioFrame) -> Sequence[Judged]:
+        """Return the windows that `frame` completes, each with the probability that it is speech.
+        It must be called once for each frame, in order, and never twice at the same time."""
+        windows = self._framer.feed(frame.pcm)
+        return [(window, self._vad.probability(window.pcm)) for window in windows]
 
-    def feed(self, judged: JudgedFrame, arrived: float) -> Iterator[TurnEvent]:
-        """Yield the events of a judged frame. `arrived` is when it arrived, in seconds of the
-        loop's clock. Each event must be handled before the next is requested, since the handler may
-        call `end`. Pauses and silences are found even before a window is complete."""
-        self._arrivals.append((judged.frame.end, arrived))
-        self.recent.append(judged.frame.pcm)
-        for window, probability in judged.windows:
+    def feed(
+        self, frame: AudioFrame, windows: Sequence[Judged], arrived: float = 0.0
+    ) -> Iterator[TurnEvent]:
+        """Yield the events of a frame with its judged `windows`. `arrived` is when it arrived, in
+        seconds of the loop's clock. Each event must be handled before the next is requested, since
+        the handler may call `end`. Pauses and silences are found even before a window is
+        complete."""
+        self._arrivals.append((frame.end, arrived))
+        self.recent.append(frame.pcm)
+        for window, probability in windows:
             for event in self._detector.feed(window, probability):
                 yield self._begun(event) if isinstance(event, SpeechStarted) else event
-        yield from self._detector.between(judged.rest)
-        self._drop()
+        yield from self._detector.between(self._framer.rest)
+        # Audio with which no later turn can begin.
+        kept = samples(self.policy.pre_roll_ms + self.policy.min_speech_ms) + 2 * self._vad.frame
+        self.recent.drop(self.recent.end - max(kept, self._memory))
 
     def end(self) -> TurnEnded:
         """End the turn at the silence that was found last, and return the event."""
@@ -104,11 +98,3 @@ class Hearing:
         # New settings may have a longer pre-roll than the audio that has been kept so far.
         start = max(event.start, self.recent.start, self._forgotten)
         return replace(event, start=start, speech_start=max(start, event.speech_start))
-
-    def _drop(self) -> None:
-        """Drop audio with which no later turn can begin. Each drop copies the rest, so nothing is
-        dropped until more than half of the held audio can go."""
-        kept = samples(self.policy.pre_roll_ms + self.policy.min_speech_ms) + 2 * self._vad.frame
-        kept = max(kept, self._memory)
-        if self.recent.end - self.recent.start > 2 * kept:
-            self.recent.drop(self.recent.end - kept)

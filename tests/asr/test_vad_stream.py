@@ -1,4 +1,4 @@
-"""Hearing: what is found in a stream does not depend on where its frames are judged."""
+"""The VAD stream: what is found in a stream does not depend on where its frames are judged."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tests.support.runner import InlineRunner
-from voiceloop.asr.hearing import Hearing
 from voiceloop.asr.silero import Silero
 from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
+from voiceloop.asr.vad_stream import VadStream
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, Framer, silence
 from voiceloop.bundled import bundled
 from voiceloop.engines import Runner
-from voiceloop.runner import ModelThread
+from voiceloop.runner import ModelThread, run_on
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Pcm
 
@@ -42,16 +42,15 @@ def clips() -> Sequence[Pcm]:
 
 async def heard(pcm: Pcm, runner: Runner | None) -> list[TurnEvent]:
     """What a stream decides; the silence that ends a turn changes at each event."""
-    hearing = Hearing(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
+    stream = VadStream(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
     found = list[TurnEvent]()
     for frame in Framer(size=FRAME).feed(pcm):
-        judge = partial(hearing.judge, frame)
-        judged = judge() if runner is None else await runner.call(judge)
-        for event in hearing.feed(judged, frame.end / SPEECH_RATE):
+        windows = await run_on(runner, partial(stream.judge, frame))
+        for event in stream.feed(frame, windows, frame.end / SPEECH_RATE):
             if not isinstance(event, SilenceLasts):
                 found.append(event)
             elif event.reaches(200 + 100 * (len(found) % 4)):
-                found.append(hearing.end())
+                found.append(stream.end())
     return found
 
 
@@ -67,12 +66,12 @@ async def test_turns_are_the_same_on_the_event_loop_and_off_it() -> None:
 
 def test_nothing_is_heard_of_a_frame_before_it_is_taken_in() -> None:
     """Or what is decided meanwhile would be about audio that has not arrived."""
-    hearing = Hearing(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
+    stream = VadStream(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
     (pcm, *_) = clips()
     frames = Framer(size=FRAME).feed(pcm)
     for frame in frames:
-        end = hearing.recent.end
-        judged = hearing.judge(frame)
-        assert hearing.recent.end == end
-        list(hearing.feed(judged, 0.0))
-        assert hearing.recent.end == frame.end
+        end = stream.recent.end
+        judged = stream.judge(frame)
+        assert stream.recent.end == end
+        list(stream.feed(frame, judged))
+        assert stream.recent.end == frame.end
