@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.audio_utils import mel_filter_bank
 
-from voiceloop.asr.features import LogMel
+from voiceloop.asr.encoding import LogMel
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.engines import AsrRequest, Steps

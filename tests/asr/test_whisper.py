@@ -25,7 +25,6 @@ from tests.asr.conftest import SPECIALS, WORDS
 from voiceloop.asr import short_window, whisper_encoder
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.transcript import normalise
-from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.asr.whisper_decoder import (
     CLOSING,
@@ -33,11 +32,10 @@ from voiceloop.asr.whisper_decoder import (
     Hypothesis,
     Spelling,
     WhisperDecoder,
-    load,
-    open_model,
     without_loop,
 )
-from voiceloop.asr.whisper_encoder import WhisperEncoder
+from voiceloop.asr.whisper_encoder import WhisperEncoder, read_weights
+from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.engines import Abandoned, AsrRequest

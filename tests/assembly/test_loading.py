@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from voiceloop.asr.known import check_recogniser
+from voiceloop.asr.whisper_model import check_recogniser
 from voiceloop.assembly import loading
 from voiceloop.assembly.loading import open_engines
 from voiceloop.assembly.planning import check_memory

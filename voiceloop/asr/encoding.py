@@ -1,23 +1,25 @@
 """Turns audio into the states that Whisper's decoder reads, window by window.
 
-CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time. So
-voiceloop has its own encoder for CPUs, which does less work for short audio. This module knows no
-words.
+The log-mel features are those of faster-whisper's extractor, computed many times faster. The
+features of silence after the audio are filled in and not computed, so padding a short utterance to
+a long window takes no time. CTranslate2 encodes each window as a whole. On a CPU that takes most of
+a decode's time. So voiceloop has its own encoder for CPUs, which does less work for short audio.
+This module knows no words.
 """
 
 from __future__ import annotations
 
-import logging
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ctranslate2
 import numpy as np
+import numpy.typing as npt
 
-from voiceloop.asr.features import FRAMES_PER_STATE, HOP, LogMel
-from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.errors import ModelCorrupt
 from voiceloop.foreign import parsed
 from voiceloop.process import all_cores
@@ -26,10 +28,56 @@ from voiceloop.types import Pcm
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
 
-    from voiceloop.asr.short_window import ShortEncoder
-    from voiceloop.asr.whisper_encoder import WhisperEncoder
+HOP = 160
+"""Samples from one frame to the next: 10 ms."""
+WIDTH = 400
+"""Samples that one frame covers: 25 ms."""
+RANGE = 8.0
+"""Range of log10(power). Its top is the highest value in the audio. Values below its bottom are
+raised to the bottom."""
+FLOOR = -10.0
+"""Minimum of log10(power)."""
+BLOCK = 32
+"""Frames transformed at a time, few enough to fit into the processor's cache."""
 
-logger = logging.getLogger(__name__)
+FRAMES_PER_STATE = 2
+"""Frames for each state of Whisper's encoder: its second convolution has a stride of two."""
+
+Features = npt.NDArray[np.float32]
+"""Features of shape [mels, frames]."""
+States = npt.NDArray[np.float32]
+"""Encoder states of shape [states, width]."""
+Encoder = Callable[[Features], States]
+"""A function that computes the encoder states of features."""
+
+
+class LogMel:
+    """Computes log-mel features with a filter bank of shape [mels, 201]: mel bands by
+    frequencies."""
+
+    def __init__(self, filters: npt.NDArray[np.float32]) -> None:
+        self._filters = filters
+        self._window = np.hanning(WIDTH + 1)[:-1].astype(np.float32)
+
+    def __call__(self, pcm: Pcm, frames: int) -> Features:
+        """Return `frames` frames of features for `pcm` (16 kHz) and the silence after it."""
+        # Each frame is centred on its sample, so the first one needs samples before the audio: the
+        # mirrored beginning of the audio.
+        half = WIDTH // 2
+        heard = np.concatenate((pcm, silence(max(0, half + 1 - len(pcm)))))
+        padded = np.concatenate((heard[half:0:-1], heard, silence(WIDTH)))
+        audible = min(frames + 1, -(-(len(pcm) + half) // HOP))
+        pieces = np.lib.stride_tricks.sliding_window_view(padded, WIDTH)[::HOP][:audible]
+        power = np.empty((audible, WIDTH // 2 + 1), np.float32)
+        for at in range(0, audible, BLOCK):
+            spectrum = np.fft.rfft(pieces[at : at + BLOCK] * self._window)
+            power[at : at + BLOCK] = spectrum.real**2 + spectrum.imag**2
+        log = np.log10(np.maximum(self._filters @ power.T, np.float32(10.0**FLOOR)))
+        least = max(FLOOR, float(log.max(initial=FLOOR)) - RANGE)
+        features = np.full((len(self._filters), frames), least, np.float32)
+        features[:, :audible] = np.maximum(log, least)[:, :frames]
+        return (features + np.float32(4)) / np.float32(4)
+
 
 FULL_WINDOW_S = 30.0
 """Length in seconds of the windows on which Whisper was trained. The encoder takes no longer
@@ -46,13 +94,12 @@ keep it for good."""
 REACH_S = 0.04
 """Seconds after the end of the audio in which states still depend on the audio. Each feature and
 each convolution covers a stretch of time, not an instant."""
+BEHIND = 2
+"""Number of states of silence with which the features for a short window end. The convolved
+features of the first are used at every silent position except the last one of the window. The last
+position uses those of the second."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Seconds from one state of the encoder to the next."""
-SAME = 0.5
-"""If the states of voiceloop's encoder and of CTranslate2's differ by more than this, the two are
-not the same network. The difference is the root mean square, divided by the standard deviation of
-CTranslate2's states. Two different networks give 1.4. With weights of 8 bits, tiny.en, base and the
-starter model give 0.02 to 0.07; larger models have not been tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +144,30 @@ class Encoding:
         self,
         model: WhisperModel,
         windows: Windows,
-        encoder: WhisperEncoder | None,
-        pad_s: float | None,
+        encoder: Encoder | None = None,
+        short: Encoder | None = None,
+        pad_s: float | None = None,
     ) -> None:
-        """Use voiceloop's own `encoder`, or CTranslate2's if `encoder` is None. `pad_s` is the
-        length in seconds of the silence after the audio that `encoder` computes in full. The states
-        of later silence are approximated. None means that the full window is computed."""
+        """Use voiceloop's own `encoder`, or CTranslate2's if `encoder` is None. `short` encodes
+        windows that are silent after their beginning; without it, full windows are computed.
+        `pad_s` is the length in seconds of the silence after the audio that `short` computes in
+        full. The states of later silence are approximated."""
         self.windows = windows
         self._model = model
         self._mels = len(model.feature_extractor.mel_filters)
         self._log_mel = LogMel(model.feature_extractor.mel_filters)
-        self._encoder = encoder
+        self._encoder, self._short = encoder, short
         self._pad_s = max(pad_s or 0.0, REACH_S)
-        self._short: ShortEncoder | None = None
-        if encoder and pad_s is not None:
-            from voiceloop.asr.short_window import ShortEncoder  # imports torch
-
-            self._short = ShortEncoder(encoder, QUIET)
 
     def shortens(self, pcm: Pcm) -> bool:
         """Return whether only a short window is encoded for `pcm`, which gives approximate
         states."""
-        return self._short is not None and self._heard(pcm, self._short) <= self.windows.frames(0)
+        return self._short is not None and self._heard(pcm) <= self.windows.frames(0)
 
-    def _heard(self, pcm: Pcm, short: ShortEncoder) -> int:
-        """Return how many feature frames `short` encodes for `pcm`."""
+    def _heard(self, pcm: Pcm) -> int:
+        """Return how many feature frames are encoded for `pcm` in a short window."""
         seconds = len(pcm) / SPEECH_RATE
-        return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * short.BEHIND
+        return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * BEHIND
 
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
         """Return the states of the window of `pcm` (16 kHz): [1, states, width].
@@ -138,37 +182,7 @@ class Encoding:
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
         short = self._short if self.shortens(pcm) and not whole else None
-        features = self._log_mel(pcm, self._heard(pcm, short) if short else frames)
+        features = self._log_mel(pcm, self._heard(pcm) if short else frames)
         with all_cores():
             states = (short or self._encoder)(features)
         return ctranslate2.StorageView.from_array(states[None])
-
-
-def is_ours(device: str, windows: Windows) -> bool:
-    """Return whether voiceloop's own encoder is used on `device`. A GPU does not need it: there a
-    full window takes some milliseconds. A model for windows of any length does not need it: its
-    windows hold no silence."""
-    return device == "cpu" and not windows.any_length
-
-
-def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
-    """Make voiceloop's own encoder from the weights in `folder`. Logs a warning and returns None if
-    the weights cannot be read, or if the states differ from those of `model`."""
-    from voiceloop.asr.whisper_encoder import (
-        read_encoder,  # imports torch, which models for windows of any length do not need
-    )
-
-    try:
-        encoder = read_encoder(folder / "model.bin")
-        noise = np.random.default_rng(0).normal(0, 0.5, (encoder.mels, 2 * FRAMES_PER_STEP))
-        features = noise.astype(np.float32)
-        ours, theirs = encoder(features), np.asarray(model.encode(features))[0]
-        apart = float(np.sqrt(np.mean((ours - theirs) ** 2)) / theirs.std())
-        if not apart <= SAME:
-            raise ValueError(f"its encoder is none of Whisper's (states are {apart:.2f} off)")
-        if FRAMES_PER_STATE * encoder.states != whole_steps(FULL_WINDOW_S):
-            raise ValueError(f"its window has {encoder.states} states")
-    except (OSError, ValueError, RuntimeError) as error:
-        logger.warning("windows are encoded in full, which takes long: %s", error)
-        return None
-    return encoder

@@ -36,8 +36,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.asr.features import FRAMES_PER_STATE, Features
-from voiceloop.asr.whisper_encoder import States, WhisperEncoder
+from voiceloop.asr.encoding import BEHIND, FRAMES_PER_STATE, QUIET, Features, States
+from voiceloop.asr.whisper_encoder import WhisperEncoder
 
 PIVOTS = 160
 """Number of positions of a silent window that are chosen as pivots."""
@@ -68,16 +68,11 @@ class ShortEncoder:
     by 0.04.
     """
 
-    BEHIND = 2
-    """Number of states of silence with which `features` must end. The convolved features of the
-    first are used at every silent position except the last one of the window. The last position
-    uses those of the second."""
-
     @torch.inference_mode()
-    def __init__(self, encoder: WhisperEncoder, quiet: float) -> None:
-        """Encode the silent window, whose features are all `quiet`, and choose its pivots."""
+    def __init__(self, encoder: WhisperEncoder) -> None:
+        """Encode the silent window, whose features are all `QUIET`, and choose its pivots."""
         self._encoder = encoder
-        silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), quiet, np.float32)
+        silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), QUIET, np.float32)
         rows = encoder.convolved(torch.from_numpy(silent)) + encoder.positions
         query_positions = torch.arange(0, encoder.states, QUERY_STRIDE)
         afar = (query_positions[:, None] - torch.arange(encoder.states)).abs() > AFAR
@@ -103,7 +98,7 @@ class ShortEncoder:
         """
         encoder = self._encoder
         embedded = encoder.convolved(torch.from_numpy(features))
-        heard = len(embedded) - self.BEHIND
+        heard = len(embedded) - BEHIND
         at = self._pivots[: int((self._pivots >= heard).sum())]
         quiet = embedded[heard].expand(len(at), -1).clone()
         quiet[at == encoder.states - 1] = embedded[-1]

@@ -23,6 +23,7 @@ from voiceloop.errors import ModelCorrupt, ModelNotFound
 from voiceloop.settings.config import VadConfig
 from voiceloop.types import Pcm
 
+REINSTALL = "reinstall it with: pip install --force-reinstall 'faster-whisper>=1.2,<2'"
 WINDOW = 512
 CONTEXT = 64
 STATE = (1, 1, 128)
@@ -101,12 +102,15 @@ def _session() -> Any:
     asset = "assets/silero_vad_v6.onnx"
     path = Path(package.origin).parent / asset if package and package.origin else Path(asset)
     if not path.is_file():
-        raise ModelNotFound(
-            f"the voice activity model {path} is missing",
-            "reinstall it with: pip install --force-reinstall 'faster-whisper>=1.2,<2'",
-        )
+        raise ModelNotFound(f"the voice activity model {path} is missing", REINSTALL)
+    return open_network(path, "voice activity model", REINSTALL)
+
+
+def open_network(path: Path, name: str, hint: str) -> Any:
+    """Open a network that runs on one thread of the CPU. Raises ModelCorrupt, which calls the
+    network `name`."""
     options = onnxruntime.SessionOptions()
-    # A window takes a fifth of a millisecond: more threads would only wait for each other.
+    # A run takes so little time that more threads would only wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = False
@@ -116,10 +120,7 @@ def _session() -> Any:
             path, sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime's own exception types are private
-        raise ModelCorrupt(
-            f"the voice activity model {path} cannot be read",
-            "reinstall it with: pip install --force-reinstall 'faster-whisper>=1.2,<2'",
-        ) from error
+        raise ModelCorrupt(f"the {name} {path} cannot be read", hint) from error
 
 
 def silero(config: VadConfig) -> Vad:

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from faster_whisper.feature_extractor import FeatureExtractor
 
-from voiceloop.asr.features import HOP, LogMel
+from voiceloop.asr.encoding import HOP, LogMel
+from voiceloop.asr.silero import open_network
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.catalog.names import find
 from voiceloop.engines import TurnModel
-from voiceloop.errors import ModelCorrupt
 from voiceloop.placement import MemoryPart
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Pcm
@@ -71,17 +70,4 @@ def smart_turn(config: TurnConfig) -> TurnModel:
     """
     del config  # it sets lengths of silence, which the model does not decide
     path = find(NAME, "turn") / FILE
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return SmartTurn(
-            onnxruntime.InferenceSession(
-                path, sess_options=options, providers=["CPUExecutionProvider"]
-            )
-        )
-    except Exception as error:  # onnxruntime's own exception types are private
-        raise ModelCorrupt(
-            f"the model {path} cannot be read", f"fetch it again: voiceloop models pull {NAME}"
-        ) from error
+    return SmartTurn(open_network(path, "model", f"fetch it again: voiceloop models pull {NAME}"))

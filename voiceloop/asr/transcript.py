@@ -132,7 +132,7 @@ class LocalAgreement:
         return min(range(len(keys) + 1), key=cost)
 
 
-class Understood:
+class TranscriptBuffer:
     """The words understood in one turn. A hypothesis is all the words that one decode gives for the
     turn's `TurnWindow`."""
 

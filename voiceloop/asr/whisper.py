@@ -21,14 +21,12 @@ import ctranslate2
 import numpy as np
 from faster_whisper import WhisperModel
 
-from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
-from voiceloop.asr.known import unknown_language
-from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder, load, whisper_device
+from voiceloop.asr.encoding import Encoding, read_windows
+from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder
+from voiceloop.asr.whisper_model import load, model_folder, unknown_language, whisper_device
 from voiceloop.asr.window import LONG_S, WindowSound, fuller, gone
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bundled import bundled
-from voiceloop.catalog.names import find
 from voiceloop.engines import Abandoned, Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.languages import AUTO
@@ -254,15 +252,23 @@ def whisper(config: AsrConfig) -> Asr:
     Raises ConfigError for a language that the model does not know, and the errors of
     `catalog.names.find` and `whisper_model.load`.
     """
-    starter = config.model == "starter"
-    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
+    folder = model_folder(config)
     model = load(folder, config)
     known = _languages(model)
     if config.language not in known and (config.language != AUTO or not known):
         raise unknown_language(config)
     windows = read_windows(folder)
-    encoder = own_encoder(folder, model) if is_ours(model.model.device, windows) else None
-    return Whisper(config, model, Encoding(model, windows, encoder, config.pad_s))
+    encoder = short = None
+    # A GPU encodes a full window in some milliseconds, and windows of any length hold no silence.
+    if model.model.device == "cpu" and not windows.any_length:
+        from voiceloop.asr.whisper_encoder import own_encoder  # imports torch
+
+        encoder = own_encoder(folder, model)
+    if encoder and config.pad_s is not None:
+        from voiceloop.asr.short_window import ShortEncoder
+
+        short = ShortEncoder(encoder)
+    return Whisper(config, model, Encoding(model, windows, encoder, short, config.pad_s))
 
 
 def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
@@ -272,9 +278,7 @@ def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
     """
     if whisper_device(config.device) != device:
         return
-    starter = config.model == "starter"
-    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
-    path = folder / "model.bin"
+    path = model_folder(config) / "model.bin"
     stored = path.stat().st_size if path.is_file() else 0
     yield MemoryPart("Whisper", int(stored * (2.25 if device == "cpu" else 1)))
 

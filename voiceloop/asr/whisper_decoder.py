@@ -1,47 +1,24 @@
-"""Runs Whisper's decoder in CTranslate2: finds the words of a window, and their times. It also
-opens the models, and chooses where they run.
+"""Runs Whisper's decoder in CTranslate2: finds the words of a window, and their times.
 
 The times come from the cross-attention. They take a second pass of the decoder.
-
-On a GPU, CTranslate2 asks the system's loader by name for the libraries of cuBLAS 12. The loader
-may not find them: torch may bring another version or none, and pip installs them (extra `cuda`)
-into a folder where no loader looks. But the loader finds every library that is already loaded. So
-this module loads the libraries first. Their symbols are not made global, so torch still uses its
-own cuBLAS.
-
-This module does not load cuDNN, because CTranslate2 does not need it. torch's own cuDNN has the
-same file name for CUDA 12 and 13, so another cuDNN could take its place.
 """
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import ctranslate2
 import numpy as np
 from faster_whisper import WhisperModel
 from faster_whisper.tokenizer import Tokenizer
 
-from voiceloop.asr.encoding import STATE_S
-from voiceloop.asr.features import FRAMES_PER_STATE, HOP
+from voiceloop.asr.encoding import FRAMES_PER_STATE, HOP, STATE_S
 from voiceloop.asr.transcript import normalise, repeats
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.catalog.names import FOLDERS
-from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory
-from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Word
-
-if TYPE_CHECKING:
-    from faster_whisper import WhisperModel
-
 
 MOST_TOKENS = 224
 """Maximum number of tokens of a decode: half of the positions of Whisper's decoder. Nobody says
@@ -235,128 +212,3 @@ def without_loop(words: Sequence[Spelling]) -> Sequence[Spelling]:
         if times >= LOOP_TIMES and times * length >= LOOP_WORDS:
             return words[: len(words) - length * (times - 1)]
     return words
-
-
-logger = logging.getLogger(__name__)
-
-LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
-"""Libraries of cuBLAS, in the order of loading: the second one needs the first."""
-FOLDER = "nvidia.cublas.lib"
-"""The package of `nvidia-cublas-cu12` that holds the libraries."""
-INSTALL = "pip install nvidia-cublas-cu12"
-SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
-NEEDED = ("model.bin", "config.json", "tokenizer.json")
-
-
-def whisper_device(setting: str) -> str:
-    """Return the device for a setting: `cpu` or `cuda`. `auto` means the GPU if there is one, even
-    if it does not work."""
-    if setting != "auto":
-        return setting
-    return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-
-
-def whisper_type(setting: str, device: str) -> str:
-    """Return the type in which weights are stored on `device`, e.g. `int8`. `auto` means `int8` on
-    the CPU and `float16` on a GPU."""
-    if setting != "auto":
-        return setting
-    return "int8" if device == "cpu" else "float16"
-
-
-def wheel_folders() -> Iterable[Path]:
-    """Return the folders into which pip has installed cuBLAS, or no folders if it is not
-    installed."""
-    try:
-        found = find_spec(FOLDER)
-    except ModuleNotFoundError:
-        return ()
-    return map(Path, found.submodule_search_locations or ()) if found else ()
-
-
-def load_cublas(
-    folders: Callable[[], Iterable[Path]] = wheel_folders,
-    load: Callable[[str], object] = ctypes.CDLL,
-) -> bool:
-    """Load the libraries of cuBLAS, so that CTranslate2 finds them by name. Returns False if one is
-    not found."""
-    return all(_loaded(name, folders(), load) for name in LIBRARIES)
-
-
-def _loaded(name: str, folders: Iterable[Path], load: Callable[[str], object]) -> bool:
-    """Load one library from the first folder that has it, or else by the system's loader. Returns
-    False if it is not found."""
-    for place in (*(str(folder / name) for folder in folders), name):
-        try:
-            load(place)
-        except OSError:
-            continue
-        return True
-    return False
-
-
-def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
-    """Load the model in `folder`, and prove by a short encode that its device works. Raises
-    ValueError if its tokenizer lacks a special token."""
-    from faster_whisper import WhisperModel  # slow to import, and some callers need only the device
-
-    model = WhisperModel(
-        str(folder), device=device, compute_type=compute_type, local_files_only=True
-    )
-    lacking = [token for token in SPECIALS if model.hf_tokenizer.token_to_id(token) is None]
-    if lacking:
-        raise ValueError(f"its tokenizer lacks {', '.join(lacking)}")
-    mels = len(model.feature_extractor.mel_filters)
-    model.encode(np.zeros((mels, 2 * FRAMES_PER_STATE), np.float32))
-    return model
-
-
-def load(
-    folder: Path,
-    config: AsrConfig,
-    opener: Callable[[Path, str, str], WhisperModel] = open_model,
-    libraries: Callable[[], bool] = load_cublas,
-) -> WhisperModel:
-    """Open the model in `folder` on the configured device. `auto` means the GPU if the model works
-    on it, and the CPU otherwise.
-
-    `opener` takes the folder, the device and the type of the weights. `libraries` loads the
-    libraries that CTranslate2 needs on a GPU, and returns whether all were found. Raises
-    ModelCorrupt, OutOfMemory or EngineError.
-    """
-    missing = [file for file in NEEDED if not (folder / file).is_file()]
-    if missing:
-        raise ModelCorrupt(
-            f"{folder} is no Whisper model: {', '.join(missing)} missing", FOLDERS["asr"]
-        )
-    device = whisper_device(config.device)
-    compute_type = whisper_type(config.compute_type, device)
-    if device == "cuda":
-        complete = libraries()
-        try:
-            return opener(folder, device, compute_type)
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            if "out of memory" in reason:
-                raise OutOfMemory(
-                    f"{config.model} does not fit into the GPU's memory",
-                    "choose a smaller model, or --asr.device cpu",
-                ) from error
-            if config.device == "cuda":
-                remedy = "set asr.device to auto or cpu"
-                raise EngineError(
-                    f"recognition cannot run on the GPU: {reason}",
-                    remedy if complete else f"{INSTALL}, or {remedy}",
-                ) from error
-            remedy = "" if complete else f" ({INSTALL})"
-            logger.warning(
-                "recognition runs on the CPU, the GPU does not work: %s%s", reason, remedy
-            )
-            compute_type = "int8"
-    try:
-        return opener(folder, "cpu", compute_type)
-    except Exception as error:  # CTranslate2 and tokenizers raise bare exceptions
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelCorrupt(
-            f"the model in {folder} cannot be loaded: {reason}", FOLDERS["asr"]
-        ) from error

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from voiceloop.asr.transcript import Understood, answering, repeats
+from voiceloop.asr.transcript import TranscriptBuffer, answering, repeats
 from voiceloop.asr.window import DecodeJob, TurnWindow, gone
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.engines import Abandoned, Asr, AsrJob, AsrRequest, AsrTurn
@@ -147,7 +147,7 @@ class WindowedSession:
         self._turn = turn
         self._greedy = config.beam_size == 1
         self._window = TurnWindow(turn.audio, turn.speech_start, samples(1000 * asr.max_window_s))
-        self._understood = Understood()
+        self._buffer = TranscriptBuffer()
         self._pace = _Pace(samples(config.partial_every_ms), turn.speech_start)
         self._revision = 0
         self._running: DecodeJob | None = None
@@ -207,7 +207,7 @@ class WindowedSession:
     @property
     def hypothesis(self) -> str:
         """All words of the turn, as the newest decode has them."""
-        words = self._understood.whole(self._newest.words if self._newest else None)
+        words = self._buffer.whole(self._newest.words if self._newest else None)
         return " ".join(word.text for word in words)
 
     @property
@@ -222,7 +222,7 @@ class WindowedSession:
         newest, silence = self._newest, self._silence
         if newest is None or silence is None or silence.speech_end > newest.reaches + late:
             return None
-        words = answering(self._understood.whole(newest.words))
+        words = answering(self._buffer.whole(newest.words))
         return Transcript(self._turn.number, self._revision + 1, words, final=True)
 
     def next_job(self) -> AsrJob | None:
@@ -266,9 +266,7 @@ class WindowedSession:
         end = self._silence.sample if self._silence else self._window.end
         if self._silence is None and not self._pace.due(end):
             return None
-        job = self._window.job(
-            end, final=self._silence is not None, settled=self._understood.settled
-        )
+        job = self._window.job(end, final=self._silence is not None, settled=self._buffer.settled)
         self._pace.begin(job.end, self._window.end)
         self._running = job
         return job
@@ -283,7 +281,7 @@ class WindowedSession:
         self._pace.end(self._window.end)
         if len(words) > 1 + WORDS_PER_S * len(job.pcm) / SPEECH_RATE:
             words = ()
-        heard = self._understood.fitted(
+        heard = self._buffer.fitted(
             tuple(
                 replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
             )
@@ -291,7 +289,7 @@ class WindowedSession:
         self._newest = _Decoded(heard, self._reach(job, heard))
         if self.ended and (finished := self._finish()):
             return finished
-        split = self._understood.update(heard)
+        split = self._buffer.update(heard)
         self._revision += 1
         transcript = Transcript(self._turn.number, self._revision, split.committed, split.tentative)
         if job.timed and self._transcript() is None:
@@ -315,15 +313,15 @@ class WindowedSession:
         final = self._transcript()
         if final:
             self._revision = final.revision
-            confirmed = self._understood.confirmed(final.committed)
-            self.retracted = len(self._understood.committed) - confirmed
+            confirmed = self._buffer.confirmed(final.committed)
+            self.retracted = len(self._buffer.committed) - confirmed
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
         """Freeze all words, and forget the audio before sample `until`. `ends` says whether the
         last sentence is over."""
         assert self._newest is not None, "there is a guess"
-        self._understood.let_stand(self._newest.words, ends=ends)
+        self._buffer.let_stand(self._newest.words, ends=ends)
         self._window.drop(until)
         self._pace.restart(until)
         self._newest = None
@@ -339,7 +337,7 @@ class WindowedSession:
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
         if not late:
             # The hypotheses agreed on too few words: trust the newest up to its unsafe end.
-            split = self._understood.trust(sum(word.end <= safe for word in words))
+            split = self._buffer.trust(sum(word.end <= safe for word in words))
             late = [cut for cut in split.cuts if cut and words[cut - 1].end >= least]
             before = replace(before, committed=split.committed, tentative=split.tentative)
         if late:
@@ -348,7 +346,7 @@ class WindowedSession:
             # No word ends in that audio, so it holds no speech that the engine recognises.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
             cut = len(words)
-        self._understood.freeze(words, cut)
+        self._buffer.freeze(words, cut)
         self._window.drop(sample)
         self._newest = None
         return before

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from voiceloop.asr.known import check_recogniser
+from voiceloop.asr.whisper_model import check_recogniser
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.engines import (

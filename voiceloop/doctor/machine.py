@@ -112,7 +112,7 @@ def graphics(case: Case) -> Iterator[Finding]:
     present."""
     import torch
 
-    from voiceloop.asr.whisper_decoder import load_cublas, whisper_device
+    from voiceloop.asr.whisper_model import load_cublas, whisper_device
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cards = [torch.cuda.get_device_properties(place) for place in range(count)]
@@ -132,7 +132,7 @@ def graphics(case: Case) -> Iterator[Finding]:
 
 def graphics_found(seen: Graphics, config: Config) -> Finding:
     """Return the finding for the graphics cards in `seen`."""
-    from voiceloop.asr.whisper_decoder import INSTALL
+    from voiceloop.asr.whisper_model import INSTALL
 
     cure, needed = "", False
     if seen.nvidia and not seen.names:
