@@ -58,12 +58,6 @@ def test_every_sample_format_reads_as_the_same_audio(
     assert np.abs(pcm - tone(0.5))[800:-800].max() < tolerance
 
 
-@pytest.mark.parametrize("name", ["sound.raw", "sound.wav", "sound"])
-def test_the_name_of_a_file_says_nothing_about_its_format(tmp_path: Path, name: str) -> None:
-    soundfile.write(tmp_path / name, tone(0.1), 16_000, format="FLAC", subtype="PCM_16")
-    assert len(read(tmp_path / name)) == 1600
-
-
 @pytest.mark.parametrize("channels", [1, 2, 6])
 def test_channels_are_averaged(tmp_path: Path, channels: int) -> None:
     path = tmp_path / "sound.wav"
@@ -73,11 +67,6 @@ def test_channels_are_averaged(tmp_path: Path, channels: int) -> None:
     with AudioFile(path) as file:
         assert file.info.channels == channels
         assert np.concatenate(list(file.blocks())) == pytest.approx(0.5 / channels)
-
-
-def test_a_file_can_be_read_at_another_rate(tmp_path: Path) -> None:
-    soundfile.write(tmp_path / "sound.wav", tone(1.0, 24_000), 24_000, subtype="FLOAT")
-    assert len(read(tmp_path / "sound.wav", 48_000)) == 48_000
 
 
 def test_a_long_file_is_read_in_flat_memory(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from tests.sounds import tone
 from tests.speakers import (
-    FADE,
     RATE,
     Act,
     RecordingSpeaker,
@@ -28,48 +27,23 @@ from tests.speakers import (
 )
 from voiceloop.audio.devices import (
     AHEAD_S,
+    SILENT_S,
+    DcBlocker,
     FileMicrophone,
+    FilteredMicrophone,
     Microphone,
     NullSpeaker,
     WavSpeaker,
 )
 from voiceloop.audio.files import AudioFile
-from voiceloop.audio.filters import SILENT_S, DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import FRAME_MS, HighPass, samples
 from voiceloop.audio.player import Player
-from voiceloop.errors import AudioError
 from voiceloop.trace.record import Recorder
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.virtual
 
 # Speakers
-
-
-async def test_a_wav_file_is_a_recording_of_the_loudspeaker(tmp_path: Path):
-    path, chunks = tmp_path / "r.wav", reply(1, 2)
-    with WavSpeaker(path, RATE) as speaker:
-        player = Player(speaker)
-        async with running(player) as tasks:
-            await anyio.sleep(1)
-            player.begin(1, Recorder(1))
-            player.open()
-            tasks.start_soon(play_all, player, chunks)
-            await anyio.sleep(0.3)
-            player.pause()
-            await anyio.sleep(0.2)
-            player.resume()
-            await anyio.sleep(1)
-    pcm, rate = soundfile.read(path, dtype="float32")
-    whole, paused = content(chunks), round(0.3 * RATE)
-    assert rate == RATE
-    assert pcm[:paused] == pytest.approx(whole[:paused], abs=1e-4), "it begins with the sound"
-    assert 0 < np.abs(pcm[paused : paused + FADE]).max() < 0.95
-    resumed = round(0.5 * RATE)
-    assert not np.any(pcm[paused + FADE : resumed])
-    rest = pcm[resumed:]
-    assert len(rest) == len(whole) - paused - FADE
-    assert rest[FADE:] == pytest.approx(whole[paused + 2 * FADE :], abs=1e-4)
 
 
 class Both(RecordingSpeaker):
@@ -146,11 +120,6 @@ async def test_a_null_speaker_keeps_real_time():
     assert speaker.due() == pytest.approx(begun + 2)
     await anyio.sleep(5)
     assert speaker.due() == anyio.current_time()
-
-
-def test_an_unwritable_wav_is_refused_before_anything_plays(tmp_path: Path):
-    with pytest.raises(AudioError, match="cannot be written"):
-        WavSpeaker(tmp_path / "missing" / "r.wav", RATE)
 
 
 async def test_a_failure_leaves_no_wav_behind(tmp_path: Path):
@@ -258,25 +227,6 @@ async def test_at_full_pace_no_time_passes(tmp_path: Path):
     assert len(found) == 400 and microphone.finished
 
 
-async def test_a_minute_ends_on_time_to_the_microsecond(tmp_path: Path):
-    path = tmp_path / "in.wav"
-    soundfile.write(path, np.zeros(60 * 8000, np.float32), 8000)
-    with FileMicrophone(path) as microphone:
-        begun = anyio.current_time()
-        async with aclosing(microphone.frames()) as frames:
-            async for _ in frames:
-                if microphone.finished:
-                    break
-        assert anyio.current_time() - begun == pytest.approx(60.01, abs=1e-6)
-
-
-def test_a_file_that_is_no_audio_is_refused_when_it_is_opened(tmp_path: Path):
-    path = tmp_path / "in.wav"
-    path.write_text("hello")
-    with pytest.raises(AudioError, match="not an audio file"):
-        FileMicrophone(path)
-
-
 async def test_a_microphone_with_an_offset_is_heard_without_it(tmp_path: Path):
     sound: Pcm = tone(0.5)
     found: list[Pcm] = []
@@ -288,22 +238,6 @@ async def test_a_microphone_with_an_offset_is_heard_without_it(tmp_path: Path):
         found.append(np.concatenate([frame.pcm for _, frame in heard]))
     assert np.abs(found[0] - found[1]).max() < 1e-6
     assert np.array_equal(found[1], HighPass().feed(sound))
-
-
-async def test_it_is_held_as_the_other_is(tmp_path: Path):
-    with FileMicrophone(recording(tmp_path / "in.wav", 1)) as file:
-        microphone, begun = FilteredMicrophone(file, DcBlocker()), anyio.current_time()
-        microphone.hold()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(release_after, 5, microphone)
-            async with aclosing(microphone.frames()) as frames:
-                assert (await anext(frames)).start == 0
-        assert anyio.current_time() - begun == pytest.approx(5.01)
-
-
-async def release_after(seconds: float, microphone: Microphone) -> None:
-    await anyio.sleep(seconds)
-    microphone.release()
 
 
 SILENCES = {

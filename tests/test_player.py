@@ -166,17 +166,6 @@ async def test_clauses_are_told_as_they_begin_to_sound():
     assert 0.25 - AHEAD_S - 0.02 <= told[1][1] <= 0.25
 
 
-async def test_a_reply_at_another_rate_is_resampled_and_heard_whole():
-    speaker = RecordingSpeaker(24_000)
-    player = Player(speaker)
-    async with running(player):
-        player.begin(1, Recorder(1))
-        player.open()
-        heard = await play_all(player, reply(1, 4))
-    assert heard.complete and heard.tokens == 8
-    assert len(speaker.pcm) == pytest.approx(4 * WORD * 3, abs=2)
-
-
 # Player: interruptions
 
 
@@ -192,16 +181,6 @@ async def test_a_reply_stopped_before_it_is_audible_leaves_no_first_sound():
         heard = player.stop()
         assert recorder.at(Mark.FIRST_SOUND) is None
     assert (heard.words, heard.tokens, heard.samples) == ((), 0, 160 + FADE)
-
-
-async def test_a_stop_before_any_sound_hears_nothing_and_leaves_no_mark():
-    player, recorder = Player(RecordingSpeaker()), Recorder(1)
-    async with running(player) as tasks:
-        player.begin(1, recorder)
-        tasks.start_soon(play_all, player, reply(1, 2))
-        await anyio.sleep(1)
-        assert player.stop() == Heard(1)
-    assert recorder.trace("interrupted").marks == {}
 
 
 async def test_what_has_been_heard_is_known_while_it_sounds():

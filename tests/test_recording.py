@@ -21,9 +21,8 @@ from tests.dialogue.test_core import converse
 from tests.dialogue.world import CALIBRATION
 from tests.recordings import Recorded, record
 from tests.support.scenario import Scenario, ScriptedAnswer, UserSound, load_scenario
-from voiceloop.audio.devices import FileMicrophone
+from voiceloop.audio.devices import FileMicrophone, FilteredMicrophone, Tap
 from voiceloop.audio.files import AudioFile
-from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.cli.main import main
 from voiceloop.dialogue import inputs

@@ -17,13 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.soundcards import HandCard
-from tests.sounds import chunks, sizes, tone
+from tests.sounds import sizes
 from tests.speakers import Act, acts, play_all, reply, running, virtually
 from voiceloop.audio.devices import AHEAD_S
-from voiceloop.audio.frames import FRAME_MS, LiveResampler, samples
+from voiceloop.audio.frames import FRAME_MS, samples
 from voiceloop.audio.player import Player
 from voiceloop.audio.soundcard import (
-    BACKLOG_S,
     STALL_S,
     TAIL_S,
     SoundcardMicrophone,
@@ -173,20 +172,6 @@ async def test_a_device_that_dropped_out_is_later_from_then_on():
         assert (speaker.underflows, speaker.gaps) == (1, 2), "nothing was waiting"
 
 
-async def test_a_driver_that_does_not_tell_the_time_has_its_latency():
-    card = HandCard(RATE, latency=0.1)
-    with SoundcardSpeaker(opener=card.open) as speaker:
-        card.play(160, mute=True)
-        assert speaker.due() == pytest.approx(anyio.current_time() + 0.1 + 0.01, abs=1e-6)
-
-
-async def test_however_much_is_written_waits():
-    with SoundcardSpeaker(opener=HandCard(RATE).open) as speaker:
-        count = round((BACKLOG_S + 1) * RATE)
-        speaker.write(numbered(0, count))
-        assert speaker.cut(0) == count
-
-
 async def test_there_is_room_while_less_than_ahead_waits():
     async with playing(HandCard(RATE)) as speaker:
         begun = anyio.current_time()
@@ -300,18 +285,6 @@ def test_frames_stay_in_step_with_time_whatever_is_lost(blocks: list[tuple[int, 
     really(main)
 
 
-def test_the_oldest_is_lost():
-    async def main() -> None:
-        card, count = HandCard(RATE), round((BACKLOG_S + 1) * RATE)
-        async with hearing(card) as (microphone, frames):
-            card.record(numbered(0, count))
-        assert microphone.lost == RATE
-        assert not joined(frames)[:RATE].any()
-        assert joined(frames)[RATE:].all()
-
-    really(main)
-
-
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -352,23 +325,6 @@ def test_nothing_is_heard_from_hold_until_the_tail_after_release(steps: list[tup
     really(main)
 
 
-def test_what_is_lost_while_held_is_not_missed():
-    async def main() -> None:
-        card, before, held = HandCard(RATE), 2 * FRAME, round((BACKLOG_S + 1) * RATE)
-        async with hearing(card) as (microphone, frames):
-            card.record(numbered(0, before))
-            await settle()
-            microphone.hold()
-            card.record(numbered(before, held))
-            microphone.release()
-            card.record(numbered(before + held, RATE))
-        tail = round((TAIL_S + card.latency) * RATE)
-        assert microphone.lost == 0
-        assert joined(frames)[before] == before + held + tail + 1
-
-    really(main)
-
-
 def test_a_hold_takes_effect_before_the_next_frame():
     async def main() -> None:
         card, heard = HandCard(RATE), 0
@@ -388,25 +344,6 @@ def test_a_hold_takes_effect_before_the_next_frame():
                 await settle()
                 tasks.cancel_scope.cancel()
         assert heard == 3
-
-    really(main)
-
-
-@settings(max_examples=20)
-@given(sizes, st.sampled_from([8_000, 44_100, 48_000]))
-def test_resampling_does_not_depend_on_the_size_of_callbacks(lengths: list[int], rate: int):
-    pcm = tone(0.3, rate)
-
-    async def main() -> None:
-        card = HandCard(rate)
-        async with hearing(card) as (_, frames):
-            for block in chunks(pcm, lengths):
-                card.record(block)
-                await settle()
-        whole = LiveResampler(rate, RATE).feed(pcm)
-        heard = joined(frames)
-        assert len(whole) - FRAME < len(heard) <= len(whole)
-        assert heard == pytest.approx(whole[: len(heard)], abs=1e-6)
 
     really(main)
 
@@ -471,16 +408,3 @@ def test_a_callback_after_the_end_disturbs_nobody():
     really(main)
     card.record(numbered(400, 400))
     card.end()
-
-
-def test_a_microphone_whose_channels_cancel_each_other_is_heard():
-    async def main() -> None:
-        card, sound = HandCard(RATE), tone(1.0)
-        async with hearing(card) as (_, frames):
-            for block in np.split(np.column_stack((sound, -sound)), 50):
-                card.record_channels(block)
-                await settle()
-        heard = joined(frames)
-        assert np.array_equal(heard[1600:], sound[1600 : len(heard)])
-
-    really(main)

@@ -32,8 +32,8 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.assembly.loading import load_asr, load_tts, load_vad, warm_asr, warm_tts
+from voiceloop.audio.devices import DcBlocker, FilteredMicrophone
 from voiceloop.audio.echo import EchoFilter
-from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.bench.record import word_errors

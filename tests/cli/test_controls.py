@@ -15,8 +15,7 @@ from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.turns import ManualTurnDetector
-from voiceloop.audio.devices import NullSpeaker
-from voiceloop.audio.filters import FilteredMicrophone, Mute
+from voiceloop.audio.devices import FilteredMicrophone, Mute, NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.cli.controls import Controls
 from voiceloop.engines import Engines

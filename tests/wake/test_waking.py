@@ -16,8 +16,7 @@ from tests.support.clock import VirtualClock
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.turns import ManualTurnDetector
-from voiceloop.audio.devices import NullSpeaker
-from voiceloop.audio.filters import FilteredMicrophone, Mute, Tap
+from voiceloop.audio.devices import FilteredMicrophone, Mute, NullSpeaker, Tap
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.cli.controls import Controls
 from voiceloop.engines import Engines

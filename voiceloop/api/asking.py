@@ -20,7 +20,9 @@ from msgspec.structs import replace
 from voiceloop.api.talk import TalkEvent
 from voiceloop.asr.turns import ManualTurnDetector, TurnEvent
 from voiceloop.audio.devices import (
+    DcBlocker,
     FileMicrophone,
+    FilteredMicrophone,
     Microphone,
     NullSpeaker,
     Pace,
@@ -30,7 +32,6 @@ from voiceloop.audio.devices import (
     WavSpeaker,
 )
 from voiceloop.audio.files import LOUDEST
-from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, silence
 from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.errors import AudioError, ConfigError

@@ -22,8 +22,7 @@ from voiceloop.api.asking import (
 from voiceloop.api.talk import Talk, TalkEvents
 from voiceloop.asr.turns import Detector
 from voiceloop.assembly.loading import of_conversation
-from voiceloop.audio.devices import Pace
-from voiceloop.audio.filters import FilteredMicrophone, Mute
+from voiceloop.audio.devices import FilteredMicrophone, Mute, Pace
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
 from voiceloop.conversations.condensing import Continuing

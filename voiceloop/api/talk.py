@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 from anyio.abc import TaskStatus
 
-from voiceloop.audio.filters import Mute
+from voiceloop.audio.devices import Mute
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.session import Session
 from voiceloop.types import (

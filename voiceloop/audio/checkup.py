@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import anyio
 import numpy as np
 
-from voiceloop.audio.devices import OFF
+from voiceloop.audio.devices import OFF, DcBlocker, FilteredMicrophone, Tap
 from voiceloop.audio.echo import Duplex, EchoCanceller, EchoFilter
-from voiceloop.audio.filters import DcBlocker, FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, fade_in, fade_out, samples
 from voiceloop.audio.reconnecting import Soundcard
 from voiceloop.types import AudioFrame, Pcm

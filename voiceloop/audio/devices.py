@@ -1,4 +1,5 @@
 """Microphones and speakers: where audio enters and leaves, and how it is recorded on the way.
+Filters change the frames of a microphone before anything listens to them.
 
 A `Speaker` tells when each sample sounds, and takes back samples that it has not yet played. All
 waiting goes through anyio, so everything here can also run on a virtual clock, with an accuracy of
@@ -8,6 +9,8 @@ a microsecond. This module knows nothing of replies.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -17,7 +20,7 @@ import anyio.lowlevel
 import numpy as np
 
 from voiceloop.audio.files import AudioFile, AudioInfo, WavWriter
-from voiceloop.audio.frames import Framer, fade_out, silence
+from voiceloop.audio.frames import Framer, HighPass, fade_out, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
@@ -28,6 +31,8 @@ AHEAD_S = 0.06
 interrupted reply stops at once."""
 OFF = 4 / 32768
 """Maximum amplitude of a microphone that is off."""
+SILENT_S = 4.0
+"""If the microphone gives only silence in its first `SILENT_S` seconds, `DcBlocker` reports it."""
 
 
 class Speaker(Protocol):
@@ -154,18 +159,14 @@ class PacedMicrophone:
         """Hear `blocks`, samples at 16 kHz, one after the other."""
         self.pace = pace
         self._blocks = blocks
-        self._finished = False
+        self.finished = False
+        """Whether the whole recording has been read. After its last frame come only frames of
+        silence."""
         self._held_at: float | None = None
         self._released = anyio.Event()
         self._begun = 0.0
         """Time at which sample 0 was recorded, in seconds of the loop's clock. Each hold moves it
         later by the length of the hold."""
-
-    @property
-    def finished(self) -> bool:
-        """True once the whole recording has been read. After its last frame come only frames of
-        silence."""
-        return self._finished
 
     def hold(self) -> None:
         """Stop the recording's clock."""
@@ -193,7 +194,7 @@ class PacedMicrophone:
 
     def _sound(self, size: int) -> Iterator[Pcm]:
         yield from self._blocks
-        self._finished = True
+        self.finished = True
         while True:
             yield silence(size)
 
@@ -354,3 +355,98 @@ class RecordedSpeaker:
     async def room(self) -> None:
         """Wait until the speaker has room for more audio."""
         await self._speaker.room()
+
+
+class Filter(Protocol):
+    """Changes the sound of a microphone."""
+
+    def process(self, frame: AudioFrame) -> AudioFrame:
+        """Return what is heard instead of `frame`, with as many samples."""
+        ...
+
+
+class FilteredMicrophone:
+    """A microphone whose frames pass filters in order; implements `devices.Microphone`."""
+
+    def __init__(self, source: Microphone, *filters: Filter) -> None:
+        """Filter the frames of `source`, after the filters that it may have already."""
+        before = (source.source, source.filters) if isinstance(source, FilteredMicrophone) else None
+        self.source, known = before or (source, ())
+        self.filters = (*known, *filters)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the source has finished."""
+        return self.source.finished
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Yield the filtered frames of the source."""
+        async with aclosing(self.source.frames()) as frames:
+            async for frame in frames:
+                for one in self.filters:
+                    frame = one.process(frame)
+                yield frame
+
+    def hold(self) -> None:
+        """Hold the source."""
+        self.source.hold()
+
+    def release(self) -> None:
+        """Release the source."""
+        self.source.release()
+
+
+class DcBlocker:
+    """Removes the constant offset of a microphone."""
+
+    def __init__(self, silent: Callable[[], None] = lambda: None) -> None:
+        """Call `silent` if the first `SILENT_S` seconds are nothing but silence."""
+        self._silent = silent
+        self._high_pass = HighPass()
+        self._awaited = True
+        """Whether no sound has come yet, and `silent` has not been called."""
+
+    def process(self, frame: AudioFrame) -> AudioFrame:
+        """Return `frame` without its offset."""
+        pcm = self._high_pass.feed(frame.pcm)
+        self._awaited = self._awaited and float(np.abs(pcm).max()) <= OFF
+        if self._awaited and frame.end >= SILENT_S * frame.rate:
+            self._silent()
+            self._awaited = False
+        return replace(frame, pcm=pcm)
+
+
+class Mute:
+    """Passes frames on, or silence while it is muted, and meters their level."""
+
+    def __init__(self, *, muted: bool = False) -> None:
+        self.muted = muted
+        self._loudest = 0.0
+
+    def level(self) -> float:
+        """Return the largest amplitude that was passed on since the last call; 0 for silence."""
+        level, self._loudest = self._loudest, 0.0
+        return level
+
+    def process(self, frame: AudioFrame) -> AudioFrame:
+        """Return `frame`, or silence while `muted` is set.
+
+        If the user is speaking, muting ends the turn, because silent frames count as a silence of
+        the user.
+        """
+        if self.muted:
+            return replace(frame, pcm=silence(len(frame.pcm)))
+        self._loudest = max(self._loudest, float(np.abs(frame.pcm).max(initial=0)))
+        return frame
+
+
+class Tap:
+    """Passes frames on as they are, and calls a function with each before."""
+
+    def __init__(self, take: Callable[[AudioFrame], None]) -> None:
+        self._take = take
+
+    def process(self, frame: AudioFrame) -> AudioFrame:
+        """Call the function with `frame`, and return `frame`."""
+        self._take(frame)
+        return frame

@@ -131,6 +131,8 @@ class LiveResampler:
 
 Channels = npt.NDArray[np.float32]
 """Samples of several channels: [frames, channels]."""
+MEAN = 2
+"""Number of the mean of two channels, after those of the channels themselves."""
 
 
 class Mixer:
@@ -161,10 +163,8 @@ class Mixer:
         and their mean."""
         self._powers = np.zeros(3)
         """Remembered power of both channels and of their mean."""
-        self._selected: int | None = None
-        self._previous: int | None = None
-        """Selected channel now (`_selected`) and before this step (`_previous`); None for the
-        mean."""
+        self._selected = MEAN
+        """The selected channel: 0, 1 or `MEAN`."""
 
     def feed(self, block: Channels) -> Pcm:
         """Return `block` mixed into one channel."""
@@ -174,40 +174,31 @@ class Mixer:
         return np.concatenate([silence(0), *map(self._within, np.split(block, cuts))])
 
     def _within(self, block: Channels) -> Pcm:
-        """Mix the next frames of a step, with a linear fade from the previous selection to the
-        present one."""
+        """Mix the next frames of a step."""
         if self._at == self._step:
             self._decide()
-        mean = block.mean(axis=1, dtype=np.float32)
-        every = np.column_stack((block, mean)).astype(np.float64)
+        every = np.column_stack((block, block.mean(axis=1, dtype=np.float32))).astype(np.float64)
         self._sums += every.sum(axis=0), (every**2).sum(axis=0)
-        ways = [mean if way is None else block[:, way] for way in (self._previous, self._selected)]
-        done = np.arange(self._at, self._at + len(block), dtype=np.float32) / self._step
         self._at += len(block)
-        if self._previous == self._selected:
-            return ways[1]
-        return (ways[0] * (1 - done) + ways[1] * done).astype(np.float32)
+        return every[:, self._selected].astype(np.float32)
 
     def _decide(self) -> None:
         """Begin a step. Select the louder channel if the two have cancelled each other in the audio
         so far, and otherwise the mean."""
         sums, squares = self._sums / self._step
         self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
-        self._sums, self._at, self._previous = np.zeros((2, 3)), 0, self._selected
+        self._sums, self._at = np.zeros((2, 3)), 0
         *channels, mean = self._powers
-        cancel = mean < min(channels) * (self.FAR if self._selected is None else self.NEAR)
+        cancel = mean < min(channels) * (self.FAR if self._selected == MEAN else self.NEAR)
         if not cancel:
-            self._selected = None
-        elif self._selected is None or max(channels) > self.LOUDER * channels[self._selected]:
+            self._selected = MEAN
+        elif self._selected == MEAN or max(channels) > self.LOUDER * channels[self._selected]:
             self._selected = int(np.argmax(channels))
 
 
 class HighPass:
     """A high-pass filter with one pole at `CORNER_HZ`. It removes the constant offset that cheap
-    sound cards add to a stream.
-
-    Nothing is held back, and any chunking gives bit-identical output.
-    """
+    sound cards add to a stream. Nothing is held back."""
 
     CORNER_HZ = 20.0
 
@@ -215,34 +206,24 @@ class HighPass:
         keep = math.exp(-2 * math.pi * self.CORNER_HZ / rate)
         self._share = 1 - keep
         self._kept = keep ** np.arange(1, rate // int(self.CORNER_HZ) + 1)
-        """Share of the running mean at a block's beginning that is left after each sample of the
-        block."""
-        self._mean = 0.0
-        """Running mean after the newest sample, divided by that sample's factor in `_kept`."""
-        self._begun = False
-        self._at = 0
-        """Samples of the present block that have been fed."""
+        """Share of the running mean before a piece that is left after each sample of the piece. In
+        longer pieces it would become too small to divide by."""
+        self._mean: float | None = None
+        """Running mean after the newest sample; None before the first."""
 
     def feed(self, pcm: Pcm) -> Pcm:
         """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]. Here
-        a is `_share`, and m begins as the first sample."""
-        if not self._begun and len(pcm):
-            self._mean, self._begun = float(pcm[0]), True  # as if all audio before had this offset
+        a is `_share`, and m begins as the first sample, as if all audio before had this offset."""
         size = len(self._kept)
-        cuts = range((size - self._at) % size, len(pcm), size)
-        return np.concatenate([silence(0), *map(self._within, np.split(pcm, cuts))])
+        pieces = [pcm[at : at + size] for at in range(0, len(pcm), size)]
+        return np.concatenate([silence(0), *map(self._without_mean, pieces)])
 
-    def _within(self, pcm: Pcm) -> Pcm:
-        """Filter the next samples of a block."""
-        if not len(pcm):
-            return pcm
-        if self._at == len(self._kept):
-            self._mean, self._at = self._mean * float(self._kept[-1]), 0
-        kept = self._kept[self._at : self._at + len(pcm)]
-        # In float64 and sample by sample, so that it does not matter where a chunk ends.
-        means = np.cumsum(np.concatenate(([self._mean], self._share * pcm / kept)))[1:]
-        self._mean, self._at = float(means[-1]), self._at + len(pcm)
-        return (pcm - means * kept).astype(np.float32)
+    def _without_mean(self, pcm: Pcm) -> Pcm:
+        before = float(pcm[0]) if self._mean is None else self._mean
+        kept = self._kept[: len(pcm)]
+        means = kept * (before + np.cumsum(self._share * pcm / kept))
+        self._mean = float(means[-1])
+        return (pcm - means).astype(np.float32)
 
 
 def _windows(pcm: Pcm, count: int, width: int) -> Pcm:

@@ -152,9 +152,8 @@ class Device(NamedTuple):
 def found(kind: Kind) -> list[Device]:
     """Return all devices of one kind. Raises DeviceError, also if there are none."""
     sounddevice = _library(kind)
-    _names(sounddevice, kind)
     default = sounddevice.default.device[0 if kind == "input" else 1]
-    return [
+    devices = [
         Device(
             *(one["index"], one["name"], one[f"max_{kind}_channels"]),
             round(one["default_samplerate"]),
@@ -164,11 +163,18 @@ def found(kind: Kind) -> list[Device]:
         for one in sounddevice.query_devices()
         if one[f"max_{kind}_channels"] > 0
     ]
+    if not devices:
+        raise DeviceError(
+            f"there is no {NAMES[kind]}",
+            "connect one, or start the sound server (ALSA finds it through the package "
+            "libasound2-plugins)",
+        )
+    return devices
 
 
 def names(kind: Kind) -> list[str]:
     """Return the names of all devices of one kind. Raises DeviceError, also if there are none."""
-    return _names(_library(kind), kind)
+    return [device.name for device in found(kind)]
 
 
 def served(kind: Kind) -> dict[str, str]:
@@ -202,22 +208,10 @@ def _library(kind: Kind) -> Any:
     return sounddevice
 
 
-def _names(sounddevice: Any, kind: Kind) -> list[str]:
-    channels = f"max_{kind}_channels"
-    found = [one["name"] for one in sounddevice.query_devices() if one[channels] > 0]
-    if not found:
-        raise DeviceError(
-            f"there is no {NAMES[kind]}",
-            "connect one, or start the sound server (ALSA finds it through the package "
-            "libasound2-plugins)",
-        )
-    return found
-
-
 def _find(sounddevice: Any, kind: Kind, name: str | None) -> tuple[Any, str]:
     """Return sounddevice's description of the device with this number or name, or of the default
     one, and the name to show. A device of the sound server is chosen for the whole process."""
-    known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
+    known = ", ".join(f"'{one}'" for one in names(kind))
     try:
         number = int(name) if name and name.isdecimal() else None
         device = sounddevice.query_devices(name if number is None else number, kind)

@@ -59,8 +59,14 @@ class Ask(Command, frozen=True, kw_only=True):
 
 def ask(command: Ask) -> int:
     """Run `voiceloop ask` and return the exit status."""
-    from voiceloop.audio.devices import FileMicrophone, NullSpeaker, RecordedSpeaker, WavSpeaker
-    from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
+    from voiceloop.audio.devices import (
+        DcBlocker,
+        FileMicrophone,
+        FilteredMicrophone,
+        NullSpeaker,
+        RecordedSpeaker,
+        WavSpeaker,
+    )
     from voiceloop.turn.resources import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from voiceloop.asr.turns import ManualTurnDetector
-from voiceloop.audio.filters import Mute
+from voiceloop.audio.devices import Mute
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import Config
 from voiceloop.terminal import printable
@@ -21,7 +21,7 @@ from voiceloop.view.rows import LISTENING, MUTED, Status
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone
-    from voiceloop.audio.reconnecting import ReconnectingSpeaker
+    from voiceloop.audio.soundcard import SoundcardSpeaker
     from voiceloop.cli.conversation import TerminalConversation
     from voiceloop.engines import Engines
     from voiceloop.session import Session
@@ -200,7 +200,7 @@ def prepared(
 def wake_microphone(
     word: Phrase | SoundedWord,
     microphone: Microphone,
-    speaker: ReconnectingSpeaker,
+    speaker: SoundcardSpeaker,
     terminal: TerminalConversation,
     settings: Config,
 ) -> WakeMicrophone:

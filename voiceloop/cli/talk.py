@@ -48,7 +48,7 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
 def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.asr.turns import ManualTurnDetector
-    from voiceloop.audio.filters import FilteredMicrophone, Mute
+    from voiceloop.audio.devices import FilteredMicrophone, Mute
     from voiceloop.audio.reconnecting import Soundcard
     from voiceloop.cli.controls import Controls, configured_word, wake_microphone
     from voiceloop.recording.recording import prepare

@@ -64,7 +64,7 @@ def voices(command: Voices) -> int:
     else:
         for line in table(settings, tts, found, whole=named):
             tell(line)
-        others = [name for name in registered("tts") if name != settings.engine]
+        others = [name for name in sorted(registered("tts")) if name != settings.engine]
         tell(f"other engines, by --tts.engine: {', '.join(others)}")
     if absent:
         print_error(absent)

@@ -29,9 +29,15 @@ import anyio
 import anyio.to_thread
 
 import voiceloop
-from voiceloop.audio.devices import Microphone, PlayedAudio, RecordedSpeaker, Speaker
+from voiceloop.audio.devices import (
+    FilteredMicrophone,
+    Microphone,
+    PlayedAudio,
+    RecordedSpeaker,
+    Speaker,
+    Tap,
+)
 from voiceloop.audio.files import UNKNOWN, WAV_HEADER, wav_header
-from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState

@@ -18,7 +18,7 @@ import anyio
 from msgspec import UnsetType
 
 from voiceloop import types
-from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
+from voiceloop.audio.devices import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
