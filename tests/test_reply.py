@@ -41,13 +41,13 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
     async def drop() -> None:
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        gate.drop()
+        gate.scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         if rounds:
             tasks.start_soon(drop)
         else:
-            gate.drop()
+            gate.scope.cancel()
         await reply.run(Voiced())
     assert gate.scope.cancelled_caught
 

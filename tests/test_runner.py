@@ -285,18 +285,6 @@ async def test_a_cancelled_waiting_job_never_runs(runner: ModelThread) -> None:
     assert ran == ["next"]
 
 
-@pytest.mark.parametrize("anyio_backend", ["inline"], indirect=True)
-@pytest.mark.anyio
-async def test_a_scripted_step_costs_what_it_states(runner: InlineRunner) -> None:
-    def script() -> Steps[Timed[str]]:
-        yield Timed("a", 0.25)
-        yield Timed("b", 0.5)
-
-    begun = anyio.current_time()
-    seen = [(item, anyio.current_time() - begun) async for item in runner.stream(script())]
-    assert seen == [("a", 0.25), ("b", 0.75)]
-
-
 async def test_quiet_is_what_nobody_waits_for_but_in_idle_time(
     runner: ModelThread | InlineRunner,
 ) -> None:

@@ -546,17 +546,13 @@ class Engines:
         return [runner for runner in every if runner is not None]
 
 
-def registered(kind: Kind) -> list[str]:
-    """Return the sorted names of the engines of this kind."""
-    return sorted(_entries(kind))
-
-
-def _entries(kind: Kind) -> dict[str, EntryPoint]:
+def registered(kind: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind of engines or rules, by name."""
     return {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
 
 
 def _entry(kind: Kind, name: str) -> EntryPoint:
-    found = _entries(kind)
+    found = registered(kind)
     if name not in found:
         raise ConfigError(f"there is no {kind} engine called '{name}'", suggestion(name, found))
     return found[name]
@@ -646,7 +642,7 @@ def load(kind: Kind, name: str, config: object) -> object:
 def load_rule(kind: Literal["endpoint", "interruption"], name: str, known: Collection[str]) -> Any:
     """Build the rule of turn-taking that a package registers as `name` in group `voiceloop.<kind>`.
     Raises ConfigError if there is none; `known` are the names of rules that need no package."""
-    found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
+    found = registered(kind)
     if name not in found:
         raise ConfigError(
             f"turns.{kind}: there is no rule '{name}'", suggestion(name, [*known, *found])

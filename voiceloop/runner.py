@@ -15,8 +15,8 @@ import itertools
 import math
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from concurrent.futures import Future
-from contextlib import aclosing, contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
@@ -266,40 +266,32 @@ async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> 
         raise VoiceloopError(
             "voiceloop runs on asyncio, and this is another event loop", "use asyncio.run"
         ) from None
-    over, done = anyio.Event(), Future[T]()
-    lock, wanted, delivered = threading.Lock(), True, False
+    done = Future[T]()
 
     def run() -> None:
-        nonlocal delivered
         try:
-            done.set_result(job())
-        except BaseException as error:  # raised in the caller
-            done.set_exception(error)
-        with lock:
-            if wanted:  # so the loop has not ended
-                delivered = True
-                loop.call_soon_threadsafe(over.set)
-                return
-        discard()
-        atexit.unregister(thread.join)
-
-    def discard() -> None:
-        if done.exception() is None:
-            unwanted(done.result())
+            made = job()
+        except BaseException as error:  # raised in the caller, unless that was cancelled
+            with suppress(InvalidStateError):
+                done.set_exception(error)
+            return
+        try:
+            done.set_result(made)
+        except InvalidStateError:  # the caller was cancelled
+            unwanted(made)
+            atexit.unregister(thread.join)
 
     thread = threading.Thread(target=run, name="voiceloop-open", daemon=True)
     thread.start()
     try:
-        await over.wait()
+        return await asyncio.wrap_future(done, loop=loop)
     except BaseException:
-        with lock:
-            wanted = False
-            if not delivered:
-                atexit.register(thread.join, LOADING_S)
-        if delivered:
-            threading.Thread(target=discard, name="voiceloop-close", daemon=True).start()
+        if done.cancel():
+            atexit.register(thread.join, LOADING_S)
+        elif done.exception() is None:
+            closing = threading.Thread(target=unwanted, args=[done.result()], daemon=True)
+            closing.start()
         raise
-    return done.result()
 
 
 async def streamed(

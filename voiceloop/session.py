@@ -37,12 +37,11 @@ from voiceloop.tools.results import ASKED, error
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.history import History, SpokenExchange, finished, sounding
-from voiceloop.turn.listener import Listener
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import EVERYTHING, Overlap, Resources
 from voiceloop.turn.skills import Skills, begun, unusable, wall_time
 from voiceloop.turn.speech import Gate
-from voiceloop.turn.tasks import TurnTasks, call_tool, play, read, recognise
+from voiceloop.turn.tasks import Listener, TurnTasks, call_tool, play, read, recognise
 from voiceloop.types import Event, Notice, Outcome, StageSpan
 
 logger = logging.getLogger(__name__)

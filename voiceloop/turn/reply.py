@@ -77,9 +77,9 @@ class Reply:
             case actions.Commit():
                 self.commit()
             case actions.Drop():
-                self.gate.drop()
+                self.gate.scope.cancel()
             case actions.Hesitate():
-                self.gate.hesitate(action.seconds)
+                self.gate.hesitates_s = action.seconds
             case actions.PauseReply():
                 player.pause()
                 self.gate.suspend()

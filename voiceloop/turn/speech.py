@@ -28,11 +28,14 @@ class Gate:
         """Priority of the reply's steps. After the endpoint, a reply without audio goes before
         replies that have a second or more of audio to play."""
         self.scope = anyio.CancelScope()
-        """Cancel scope around all work of the reply."""
+        """Cancel scope around all work of the reply. If it is cancelled, since the guess was wrong,
+        the work ends within one step of each model."""
+        self.hesitates_s = 0.0
+        """Seconds for which thinking pauses, or until `commit`, since the guess is probably
+        wrong."""
         self._committed = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
-        self._hesitates_s = 0.0
 
     @property
     def committed(self) -> bool:
@@ -62,15 +65,6 @@ class Gate:
         elif self.urgent:
             self.priority.level = FIRST
 
-    def drop(self) -> None:
-        """Cancel the reply, since the guess was wrong. Its work ends within one step of each
-        model."""
-        self.scope.cancel()
-
-    def hesitate(self, seconds: float) -> None:
-        """Pause thinking for `seconds` or until `commit`, since the guess is probably wrong."""
-        self._hesitates_s = seconds
-
     def suspend(self) -> None:
         """Pause thinking and synthesis until `resume`. Steps that run are finished."""
         if self._flowing.is_set():
@@ -85,11 +79,11 @@ class Gate:
         await self._committed.wait()
 
     async def resolved(self) -> None:
-        """Wait for the time that `hesitate` has requested, or until `commit`."""
-        if self._hesitates_s:
-            with anyio.move_on_after(self._hesitates_s):
+        """Wait for `hesitates_s`, or until `commit`."""
+        if self.hesitates_s:
+            with anyio.move_on_after(self.hesitates_s):
                 await self.opened()
-            self._hesitates_s = 0.0
+            self.hesitates_s = 0.0
 
     async def flowing(self) -> None:
         """Wait while the reply is suspended."""
