@@ -37,10 +37,3 @@ def test_features_equal_the_extractor_on_audio_padded_with_silence(
     assert features.dtype == np.float32
     assert features.shape == expected.shape == (mels, frames)
     assert np.abs(features - expected).max() < 1e-4
-
-
-def test_a_full_window_of_padding_changes_nothing() -> None:
-    extractor = FeatureExtractor()
-    pcm = sound(32_000, 1, 0.1)
-    expected = extractor(np.pad(pcm, (0, 448_000)))[:, :-1]
-    assert np.abs(LogMel(extractor.mel_filters)(pcm, 3000) - expected).max() < 1e-4

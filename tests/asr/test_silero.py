@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faster_whisper.vad import get_vad_model
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.sounds import chunks
 from voiceloop.asr.silero import MUTE, MUTE_WINDOWS, Silero, silero
@@ -74,13 +72,6 @@ def test_after_a_microphone_was_off_a_stream_begins_anew() -> None:
     assert set(found[20 + MUTE_WINDOWS : 20 + 2 * MUTE_WINDOWS]) == {0.0}
     assert found[20 + 2 * MUTE_WINDOWS :] == stream(speech)
     assert min(stream(2 * off)) > 0, "what is louder is listened to"
-
-
-@settings(max_examples=10)
-@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
-def test_any_chunking_gives_the_same_probabilities(chunks: list[int]) -> None:
-    pcm = np.concatenate((silence(3000), say(TEXTS[0])[:12_000]))
-    assert stream(pcm, chunks) == stream(pcm)
 
 
 @pytest.mark.parametrize("text", TEXTS)

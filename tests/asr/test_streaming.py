@@ -22,7 +22,7 @@ from tests.assembly.test_loading import path_with, plug_in
 from tests.fakes import Script
 from tests.support.user import Lexicon
 from tests.test_session import HESITANT, converse
-from voiceloop.asr.recording import transcribe_live, transcribe_recording
+from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.streaming import Partial, StreamingAsr, StreamingSession
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bundled import bundled
@@ -98,14 +98,6 @@ def test_a_pause_is_heard_as_it_was_and_words_keep_their_times(
     final = heard(said, every_ms, hangover_ms=900)[-1]
     begins = np.cumsum([0.5] + [(word.length + word.gap) / 1000 for word in said])[:-1]
     assert [word.start for word in final.committed] == pytest.approx(begins.tolist(), abs=1e-3)
-
-
-def test_a_recording_is_written_down() -> None:
-    said = [Said(300, 100)] * 20
-    asr = Reader(LevelAsr(said))
-    found = transcribe_recording([render(said)], LevelVad(), asr, AsrConfig(), TurnConfig())
-    (final,) = [transcript for transcript in found if transcript.final]
-    assert len(final.committed) == 20 and asr.opened == [None]
 
 
 # ---- the session, step by step

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctranslate2 import StorageView
 
-from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.transcript import normalise, repeats
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
@@ -89,30 +87,6 @@ def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pc
         words, errors = words + differ.words, errors + differ.errors
     assert errors <= 0.1 * words  # processors differ in the last bits, and so in ties
     assert short.counters["short_windows"] == len(spoken)
-
-
-class Cut:
-    """States of what is said and 3 s, as if a short window were all that there is to decode."""
-
-    def __init__(self, encode: Encoding) -> None:
-        self._encode = encode
-        self.windows = encode.windows
-
-    def shortens(self, pcm: Pcm) -> bool:
-        return False
-
-    def __call__(self, pcm: Pcm, *, whole: bool = False) -> StorageView:
-        encoder, frames = self._encode._encoder, whole_steps(len(pcm) / SPEECH_RATE + 3)
-        assert encoder is not None
-        return StorageView.from_array(encoder(self._encode._log_mel(pcm, frames))[None])
-
-
-def test_without_the_silence_behind_it_what_is_said_is_repeated(spoken: list[Pcm]) -> None:
-    asr = engine()
-    asr._encode = Cut(asr._encode)  # pyright: ignore
-    found = [heard(asr, pcm, final=False).split() for pcm in spoken]
-    longer = [len(a) - len(b.split()) for a, b in zip(found, QUESTIONS, strict=True)]
-    assert max(longer) >= 3
 
 
 @pytest.mark.parametrize("gain_db", [0, -20])

@@ -334,12 +334,6 @@ def test_a_loop_at_the_end_is_said_once(said: list[str], loop: list[str], times:
     assert 1 <= len(kept) - len(said) <= len(loop)
 
 
-@given(phrases)
-def test_what_does_not_repeat_itself_to_the_end_stays(said: list[str]) -> None:
-    said = [*said, "end"]
-    assert [word.text for word in without_loop(spelled(said))] == said
-
-
 def test_repeating_oneself_a_few_times_is_no_loop() -> None:
     said = spelled("No, no, no, stop, stop, stop, stop!".split())
     assert without_loop(said) == said

@@ -6,7 +6,7 @@ recogniser reads from the samples of a window which words lie in it, and how muc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from voiceloop.asr.recording import transcribe_live
-from voiceloop.asr.transcript import normalise
 from voiceloop.asr.window import DecodeJob
 from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, TAIL_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence
@@ -149,37 +148,6 @@ def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
 
 
 @settings(deadline=None, max_examples=15)
-@given(speech, configs, st.lists(st.integers(1, 3000), min_size=1, max_size=10))
-def test_any_chunking_of_the_audio_gives_the_same_transcripts(
-    said: list[Said], config: AsrConfig, sizes: list[int]
-) -> None:
-    pcm = render(said)
-
-    def chunks() -> Iterator[Pcm]:
-        at = i = 0
-        while at < len(pcm):
-            yield pcm[at : at + sizes[i % len(sizes)]]
-            at += sizes[i % len(sizes)]
-            i += 1
-
-    turns = TurnConfig()
-    assert list(transcribe_live(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
-        transcribe_live([pcm], LevelVad(), LevelAsr(said), config, turns)
-    )
-
-
-@settings(deadline=None, max_examples=15)
-@given(speech, configs)
-def test_streaming_ends_with_what_one_decode_of_the_turn_gives(
-    said: list[Said], config: AsrConfig
-) -> None:
-    once = transcribe_live(
-        [render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False
-    )
-    assert [t.text for t in once] == [heard(said, LevelAsr(said), config)[-1].text]
-
-
-@settings(deadline=None, max_examples=15)
 @given(speech.filter(lambda said: sum(w.length + w.gap for w in said) > 2500), configs)
 @example(
     [
@@ -206,28 +174,6 @@ def test_turns_of_the_greatest_length_lose_no_word_between_them(
     # A word that the cut divides is heard in the turn that has more of it, or, halved, in both.
     assert sorted(set(numbers)) == list(range(1, len(said) + 1))
     assert numbers == sorted(numbers)
-
-
-def test_a_monologue_is_held_in_bounded_memory() -> None:
-    said = [Said(300, 100)] * 140
-    asr = LevelAsr(said, max_window_s=6.0)
-    transcripts = heard(said, asr, AsrConfig())
-    assert transcripts[-1].text.split() == [f"word{k + 1}" for k in range(140)]
-    assert len(transcripts[-1].committed) == 140
-    assert max(length for length, _ in asr.windows) <= 6 * RATE
-
-
-def test_what_was_understood_before_a_pause_is_decoded_no_more() -> None:
-    said = [Said(300, 300 if k % 8 == 7 else 20) for k in range(80)]
-    asr = LevelAsr(said)
-    (*_, final) = heard(said, asr, AsrConfig())
-    assert final.text.split() == [f"word{k + 1}" for k in range(80)]
-    # Of 25 s of speech with a pause every 2.9 s none has more than two of its pieces decoded twice.
-    assert max(length for length, _ in asr.windows) < 9 * RATE
-    brief = [replace(word, gap=min(word.gap, 200)) for word in said]
-    asr = LevelAsr(brief)
-    assert heard(brief, asr, AsrConfig())[-1].text == final.text
-    assert max(length for length, _ in asr.windows) > 20 * RATE
 
 
 class Deaf(WindowedAsr):
@@ -272,18 +218,6 @@ def said(text: str) -> list[Word]:
     return [Word(word, 0.1 * i, 0.1 * i + 0.1) for i, word in enumerate(text.split())]
 
 
-def test_one_decode_is_out_at_a_time_and_the_next_takes_the_newest_audio() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_window()
-    assert job is not None and (job.start, job.end, job.final) == (0, 3200, False)
-    end = more(turn, 3200, 100)
-    assert turn.next_window() is None
-    turn.accept(job, [])
-    end = more(turn, end, 150)
-    following = turn.next_window()
-    assert following is not None and following.end == end
-
-
 def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(16_000))
     texts = ("Tell me. About", "Tell me. About the", "tell me about the sky")
@@ -312,14 +246,6 @@ def test_decodes_that_take_long_are_further_apart_and_a_silence_waits_for_none()
     turn.resume(end)
     more(turn, end, 200)
     assert turn.next_window() is not None, "the last one took no time"
-
-
-def test_a_partial_waits_for_enough_new_audio() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
-    end = more(turn, 0, 190)
-    assert turn.next_window() is None
-    more(turn, end, 10)
-    assert turn.next_window() is not None
 
 
 class Doubting(LevelAsr):
@@ -389,45 +315,6 @@ def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript
     assert turn.next_window() is None
 
 
-def test_the_final_window_is_the_same_whenever_it_is_decoded() -> None:
-    turn = begin(AsrConfig(), silence(0))
-    end = more(turn, 0, 1000)
-    turn.pause(end, end - 1000)
-    later = more(turn, end, 400)
-    assert turn.end(later, end - 1000) is None
-    job = turn.next_window()
-    assert job is not None and job.final and job.end == end
-
-
-def test_going_on_voids_the_guess_and_the_new_audio_is_decoded() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
-    end = more(turn, 0, 1000)
-    turn.pause(end, end - 1000)
-    job = turn.next_window()
-    assert job is not None
-    turn.resume(end)
-    turn.accept(job, said("what time"))
-    assert turn.guess is None
-    end = more(turn, end, 500)
-    turn.pause(end, end - 1000)
-    assert turn.guess is None
-    job = turn.next_window()
-    assert job is not None and job.final and (job.start, job.end) == (0, end)
-
-
-def test_a_word_after_the_last_partial_is_decoded_though_the_turn_ends_at_once() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
-    end = more(turn, 0, 200)
-    job = turn.next_window()
-    assert job is not None
-    end = more(turn, end, 150)
-    assert turn.end(end, end - 10) is None
-    assert not turn.accept(job, said("what")).final
-    job = turn.next_window()
-    assert job is not None and job.final and job.end == end
-    assert turn.accept(job, said("what now")).final
-
-
 @pytest.mark.parametrize(
     ("spoken_ms", "rest_ms", "whole", "stands"),
     [
@@ -468,21 +355,6 @@ def test_much_that_was_understood_before_a_pause_stands_as_its_final_decode_has_
     assert turn.retracted == 1, "the same is not the Seine"
 
 
-def test_pauses_are_no_speech_that_a_decoder_could_go_by() -> None:
-    turn, end, windows = begin(AsrConfig(), silence(0)), 0, list[int]()
-    for count in range(1, 9):  # a second of speech, and a second of silence
-        end = more(turn, end, 1000)
-        turn.pause(end, end)
-        job = turn.next_window()
-        assert job is not None
-        windows.append(job.start)
-        turn.accept(job, said(" ".join(["so"] * count)))
-        on = end + samples(1000)
-        end = more(turn, end, 1032)
-        turn.resume(on)
-    assert windows[:4] == [0] * 4 and windows[4] > 0, "after four seconds of speech, not of both"
-
-
 @pytest.mark.parametrize(("beams", "enough"), [(1, True), (5, False)])
 def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equal(
     beams: int, enough: bool
@@ -516,21 +388,6 @@ def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
     assert turn.guess is not None
 
 
-def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_a_guess_and_not_the_final() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
-    end = more(turn, 0, 1000)
-    job = turn.next_window()
-    assert job is not None
-    turn.pause(end, end - samples(20))
-    turn.accept(job, said("what time is it"))
-    assert turn.guess is not None and turn.guess.text == "what time is it"
-    assert turn.end(end + samples(100), end - samples(20)) is None
-    job = turn.next_window()
-    assert job is not None and job.final
-    transcript = turn.accept(job, said("what time is it in rome"))
-    assert transcript.final and transcript.text == "what time is it in rome"
-
-
 @pytest.mark.parametrize("late_ms", [10, LATE_MS, LATE_MS + 10])
 def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_ms: int) -> None:
     turn = begin(AsrConfig(), silence(0))
@@ -547,23 +404,6 @@ def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_m
     assert turn.end(end + samples(100), early + samples(late_ms)) is None
     transcript = turn.accept(job, said("what time is it"))
     assert transcript.final and transcript.text == "what time is it"
-
-
-def test_what_stands_for_a_guess_alone_is_decoded_again_when_the_user_goes_on() -> None:
-    turn = begin(AsrConfig(), silence(0))
-    early = more(turn, 0, 5000)
-    turn.pause(early, early - samples(40))
-    job = turn.next_window()
-    assert job is not None
-    end = more(turn, early, 500)
-    turn.pause(early + samples(128), early + samples(20))
-    turn.accept(job, said("what time is"))
-    assert turn.guess is not None
-    turn.resume(end - samples(32))
-    end = more(turn, end, 1000)
-    turn.pause(end, end - samples(40))
-    job = turn.next_window()
-    assert job is not None and job.start == 0
 
 
 def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> None:
@@ -584,20 +424,6 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
     assert turn.retracted == 3  # from the first that fell on
 
 
-def test_a_turn_of_the_greatest_length_is_decoded_to_where_it_was_cut_and_no_further() -> None:
-    turn = begin(AsrConfig(), silence(0))
-    end = more(turn, 0, 1000)
-    turn.pause(end, end - 1000)
-    job = turn.next_window()
-    assert job is not None
-    turn.accept(job, said("what time"))
-    cut = more(turn, end, 200)
-    assert turn.end(cut, cut) is None
-    more(turn, cut, 200)
-    job = turn.next_window()
-    assert job is not None and job.final and job.end == cut
-
-
 def test_lost_frames_count_as_silence_so_word_times_stay_right() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(1600))
     more(turn, 16_000, 200)
@@ -613,20 +439,6 @@ def test_word_times_count_from_the_beginning_of_the_stream() -> None:
     assert job is not None and (job.start, len(job.pcm)) == (34_000, 6000)
     (word,) = turn.accept(job, [Word("hi", 0.1, 0.3)]).tentative
     assert (word.start, word.end) == (pytest.approx(2.225), pytest.approx(2.425))
-
-
-def test_a_result_that_was_not_asked_for_is_refused() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_window()
-    assert job is not None
-    turn.accept(job, [])
-    with pytest.raises(ValueError, match="not running"):
-        turn.accept(job, [])
-
-
-def test_normalised_words_compare_without_case_width_and_punctuation() -> None:
-    assert normalise("“Don't!”") == normalise("dont")
-    assert normalise("ＣＡＦÉ.") == normalise("café")
 
 
 def pause_after(turn: WindowedSession, text: str) -> int:
@@ -715,24 +527,6 @@ def test_a_sentence_that_goes_on_has_one_capital(before: str, after: str, both: 
 
 def likely(text: str) -> list[Word]:
     return [replace(word, probability=0.9) for word in said(text)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "text"),
-    [("Mmm.", "", ""), ("Mmm.", "ha", ""), ("Hmm,", "stop.", "Hmm, stop."), ("Yes.", "", "Yes.")],
-)
-def test_a_turn_of_hums_has_no_words_in_the_end(before: str, after: str, text: str) -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
-    end = more(turn, 0, 600)
-    job = turn.next_window()
-    assert job is not None
-    assert turn.accept(job, said(before)).text == before, "it may still become words"
-    end = more(turn, end, 600)
-    turn.end(end, end)
-    job = turn.next_window()
-    assert job is not None
-    final = turn.accept(job, said(f"{before} {after}"))
-    assert final.final and final.text == text
 
 
 @given(st.integers(300, 3000), st.integers(0, 40), st.booleans())

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
@@ -130,36 +131,29 @@ def load(
             f"{folder} is no Whisper model: {', '.join(missing)} missing", FOLDERS["asr"]
         )
     device = whisper_device(config.device)
-    compute_type = whisper_type(config.compute_type, device)
-    if device == "cuda":
-        complete = libraries()
-        try:
-            return opener(folder, device, compute_type)
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            if "out of memory" in reason:
-                raise OutOfMemory(
-                    f"{config.model} does not fit into the GPU's memory",
-                    "choose a smaller model, or --asr.device cpu",
-                ) from error
-            if config.device == "cuda":
-                remedy = "set asr.device to auto or cpu"
-                raise EngineError(
-                    f"recognition cannot run on the GPU: {reason}",
-                    remedy if complete else f"{INSTALL}, or {remedy}",
-                ) from error
-            remedy = "" if complete else f" ({INSTALL})"
-            logger.warning(
-                "recognition runs on the CPU, the GPU does not work: %s%s", reason, remedy
-            )
-            compute_type = "int8"
+    complete = device == "cpu" or libraries()
     try:
-        return opener(folder, "cpu", compute_type)
+        return opener(folder, device, whisper_type(config.compute_type, device))
     except Exception as error:  # CTranslate2 and tokenizers raise bare exceptions
         reason = str(error).strip().partition("\n")[0]
-        raise ModelCorrupt(
-            f"the model in {folder} cannot be loaded: {reason}", FOLDERS["asr"]
-        ) from error
+        if device == "cpu":
+            raise ModelCorrupt(
+                f"the model in {folder} cannot be loaded: {reason}", FOLDERS["asr"]
+            ) from error
+        if "out of memory" in reason:
+            raise OutOfMemory(
+                f"{config.model} does not fit into the GPU's memory",
+                "choose a smaller model, or --asr.device cpu",
+            ) from error
+        if config.device == "cuda":
+            remedy = "set asr.device to auto or cpu"
+            raise EngineError(
+                f"recognition cannot run on the GPU: {reason}",
+                remedy if complete else f"{INSTALL}, or {remedy}",
+            ) from error
+        remedy = "" if complete else f" ({INSTALL})"
+        logger.warning("recognition runs on the CPU, the GPU does not work: %s%s", reason, remedy)
+    return load(folder, replace(config, device="cpu", compute_type="int8"), opener)
 
 
 MULTILINGUAL = 51_865
