@@ -161,10 +161,6 @@ def test_a_reply_is_settled_as_far_as_it_sounds() -> None:
     assert shown(NOON[:5], NO_COLOR="1")[-3].endswith("It is ~noon.~")
 
 
-def test_tentative_words_are_marked_where_there_is_no_colour() -> None:
-    assert "What ~time is it?~" in shown(NOON[:1], NO_COLOR="1")[1]
-
-
 def test_the_meter_rises_with_the_level() -> None:
     decibels = range(-80, 1)
     bars = meter([10 ** (db / 20) for db in decibels])
@@ -295,19 +291,6 @@ def test_there_are_four_rows_at_the_bottom_whatever_is_shown(
     watched.read()
     assert watched.screen.cursor_shown
     assert "─" * width not in watched.screen.lines
-
-
-@given(texts, texts, st.integers(1, 120), st.booleans(), levels)
-def test_a_row_is_never_wider_than_the_terminal(
-    settled: str, tentative: str, width: int, styled: bool, level: float | None
-) -> None:
-    exchange = TurnText(Transcript(1, 1, words(settled), words(tentative)))
-    status = replace(STATUS, level=level)
-    made = rows("hearing you", exchange, [1.0] * 8, status, console(width, styled=styled))
-    assert len(made) == 4
-    assert not any("\n" in row.plain for row in made)
-    if width >= 40:
-        assert all(row.cell_len <= width for row in made)
 
 
 @given(st.lists(st.integers(40, 120), min_size=1, max_size=5))
