@@ -20,7 +20,6 @@ from tests.support.scripted import (
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.audio.player import Player
-from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import OutOfMemory
 from voiceloop.trace.record import Recorder
@@ -50,7 +49,7 @@ async def test_no_step_begins_while_another_model_has_something_to_do() -> None:
         for runner in (held.engines.asr_runner, held.engines.tts_runner):
             tasks.start_soon(partial(runner.call, partial(Timed, None, 1.0)))
         await anyio.sleep(0.001)
-        tasks.start_soon(look_ahead, held, recorder, "", 1, Options())
+        tasks.start_soon(look_ahead, held, recorder, "", 1)
         await anyio.sleep(0.9)
         assert begun(recorder) == 0
         await anyio.sleep(1.0)
@@ -69,5 +68,5 @@ async def test_where_it_fails_the_turn_goes_on() -> None:
             raise OutOfMemory(f"no room for {text}{turn}", "set llm.context lower")
 
     recorder = Recorder(1)
-    await look_ahead(resources(llm, Full(llm)), recorder, "", 1, Options())
+    await look_ahead(resources(llm, Full(llm)), recorder, "", 1)
     assert begun(recorder) == 0

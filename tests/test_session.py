@@ -434,22 +434,6 @@ async def test_replies_are_begun_ahead_while_the_user_talks_and_while_the_reply_
     assert [trace.outcome for trace in result.traces] == ["done", "done"]
 
 
-@pytest.mark.parametrize("asked", ["And the sea", "Tell me about the sky"])
-async def test_audio_of_what_was_foreseen_is_taken_where_it_is_what_is_replied(asked: str) -> None:
-    llm = ScriptedLlm(REPLIES, ahead_cost=AHEAD_S, foreseen=["And the sea"])
-    tts = ScriptedTts()
-    result = await converse(
-        Utterance(0.5, "Tell me about the sky"), Utterance(3.0, asked), llm=llm, tts=tts
-    )
-    _, second = result.traces
-    hit = asked == "And the sea"
-    assert second.counters.get("clauses_foreseen", 0) == hit
-    assert second.heard == "".join(map(str, REPLIES[asked]))
-    sea = [text for _, text in tts.spoken if "sea" in text]
-    assert len(sea) == 2, "once for each of the turns, and where it is replied not again"
-    assert not out_of_order(second)
-
-
 @pytest.mark.parametrize("full_duplex", [False, True])
 async def test_what_is_begun_ahead_holds_nothing_up(full_duplex: bool) -> None:
     """Everything else comes as it would without, but for the step that is running."""

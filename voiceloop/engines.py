@@ -46,7 +46,6 @@ from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.settings.schema import TOML, Mistake, Object, hints_of, read, suggestion
 from voiceloop.types import (
     AudioFrame,
-    Begun,
     Calibration,
     Clause,
     Past,
@@ -330,14 +329,14 @@ class Conversation(Protocol):
         """
         ...
 
-    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
         """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
         Once a reply was heard to its end, `turn` may be the next one, which has not begun yet. A
-        step gives the number of tokens that were computed so far. The last steps give the begun
-        replies, the likeliest first. The real reply has the same tokens as without this call, but
-        comes sooner if it begins like a begun reply. Any other call ends this work. Returns None if
-        the engine begins nothing ahead. This is called on the event loop.
+        step gives the number of tokens that were computed so far. The real reply has the same
+        tokens as without this call, but comes sooner if it begins like a begun reply. Any other
+        call ends this work. Returns None if the engine begins nothing ahead. This is called on the
+        event loop.
         """
         ...
 

@@ -104,15 +104,6 @@ class TokenBurst:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """The beginning of a reply to words that the user may say next."""
-
-    bursts: tuple[TokenBurst, ...]
-    whole: bool
-    """True if `bursts` are the whole reply."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tool:
     """A function that the model may call."""
 

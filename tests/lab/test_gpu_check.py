@@ -21,8 +21,6 @@ from scripts import gpu_check
 from tests.lab.conftest import CPU
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.decode.captured import Plainly
-from voiceloop.llm.model.decoder import LeanDecoder
-from voiceloop.llm.model.operations import PLAIN, ROUNDED, Linear, Operations
 from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.real

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.server.serving import RATE, Client, serving, spoken_question, to_wire, until
-from voiceloop.cli.main import main
-from voiceloop.recording.format import SETTINGS, SPEAKER
-from voiceloop.replay.command import Replay
-from voiceloop.settings.flags import parse
-from voiceloop.audio.files import AudioFile
 from voiceloop.recording.format import SPEAKER
-from voiceloop.replay.recorded import differences, reports, shown
-from voiceloop.types import TokenBurst
+from voiceloop.replay.recorded import differences, reports
 
 pytestmark = pytest.mark.real
 

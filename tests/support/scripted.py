@@ -24,7 +24,6 @@ from voiceloop.engines import AsrRequest, ConversationStanding, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import installed
 from voiceloop.types import (
-    Begun,
     Calibration,
     Clause,
     Past,
@@ -154,8 +153,6 @@ class ScriptedLlm:
     """Additional seconds that a reply takes if the user's text was not prefilled."""
     ahead_cost: float | None = None
     """Seconds of each step of work ahead; None: no reply is begun ahead."""
-    foreseen: Sequence[str] = ()
-    """Texts that the user may say next. Replies to them are begun ahead."""
     name: str = "scripted"
     fingerprint: str = "scripted"
     metered: bool = False
@@ -250,20 +247,15 @@ class ScriptedConversation:
         cost = self._model.prefill_cost
         yield _timed(None, self._model.burst_cost if cost is None else cost)
 
-    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
         cost = self._model.ahead_cost
         if cost is None:
             return None
         log = self._model.log
         log.append(("ahead", text))
         known = len(log)  # any other request ends the work ahead
-        found = [*range(1, AHEAD + 1), *(self._begun(one, turn) for one in self._model.foreseen)]
-        steps = takewhile(lambda _: len(log) == known, found)
+        steps = takewhile(lambda _: len(log) == known, range(1, AHEAD + 1))
         return (_timed(step, cost) for step in steps)
-
-    def _begun(self, said: str, turn: int) -> Begun:
-        reply = self._table.get(canonical(said), self._model.default)
-        return Begun(tuple(_burst(item, turn) for item in reply if isinstance(item, str)), True)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int, say: str = ""

@@ -15,7 +15,6 @@ from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.clock import VirtualClock
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.asr.turns import ManualTurnDetector
 from voiceloop.audio.devices import FilteredMicrophone, Mute, NullSpeaker, Tap
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.cli.controls import Controls

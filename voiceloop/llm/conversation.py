@@ -18,7 +18,7 @@ from voiceloop.llm.rules.stats import LlmCounters
 from voiceloop.llm.text.messages import least_of_opening
 from voiceloop.llm.text.output import Detokenizer
 from voiceloop.placement import memory_for
-from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 
 class SpeculativeConversation:
@@ -102,8 +102,8 @@ class SpeculativeConversation:
             yield from self._decoder.read_opening()
             yield from self._speculator.prefill(self.ids)
 
-    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
-        if self._history.call:
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+        if self._call:
             return None
         prompt = partial(self._history.prompt_ahead, text, turn)
         return self.hook.ahead(turn, prompt, self._decoder.output)

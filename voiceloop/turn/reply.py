@@ -20,7 +20,6 @@ from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.state import Options
 from voiceloop.skills.known import Answer
 from voiceloop.trace.record import DROPPED_REPLY, REPLY, Lane, Mark, Recorder
 from voiceloop.tts.clauses import ClauseCutter
@@ -133,9 +132,8 @@ class Reply:
                     stages.start_soon(self._play, spoken)
                     await self._think(to_speak, speech)
                 await self.gate.opened()  # a written or empty reply may be complete before it opens
-                recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
-                    meanwhile.start_soon(self._work_ahead, recorder, options)
+                    meanwhile.start_soon(self._work_ahead, self._recorder)
                     await self._resources.player.drain()
                     meanwhile.cancel_scope.cancel()
                 if self.thinking.failure is not None:
@@ -143,11 +141,11 @@ class Reply:
         finally:
             self._account(begun)
 
-    async def _work_ahead(self, recorder: Recorder, options: Options) -> None:
+    async def _work_ahead(self, recorder: Recorder) -> None:
         """Prepare the next turn while the reply sounds."""
         if self.thinking.answer is not None and self._resources.overlap.prefill:
             await catch_up(self._resources, recorder)
-        await look_ahead(self._resources, recorder, "", recorder.turn + 1, options)
+        await look_ahead(self._resources, recorder, "", recorder.turn + 1)
 
     async def _think(self, to_speak: ObjectSendStream[Clause], speech: Speech) -> None:
         """Think and cut. An uncommitted reply stops after its first clause until the gate opens."""

@@ -85,5 +85,3 @@ class Resources:
     """Tools of the user's own."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
-    prefetched: Voiced = field(default_factory=Voiced)
-    """Prefetched audio of clauses with which replies are likely to begin."""

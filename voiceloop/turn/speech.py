@@ -126,11 +126,10 @@ class Speech:
         return clause
 
     async def _say(self, clause: Clause, to_play: ObjectSendStream[SpeechChunk]) -> None:
-        """Send a clause's audio: from an earlier attempt, prefetched, or synthesised now."""
+        """Send a clause's audio: from an earlier attempt, or synthesised now."""
         place = self.options.voice, self.speed, clause
-        kept = self.voiced.get(place)
-        if known := kept or self.resources.prefetched.get(place):
-            self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
+        if known := self.voiced.get(place):
+            self.recorder.count("clauses_kept")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
                 await self._send(chunk, to_play)

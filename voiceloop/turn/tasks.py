@@ -223,7 +223,7 @@ async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords
     found = conversation.standing
     resources.report(inputs.Read(work.turn, text, found.end_probability, begun, found.exchanges))
     if text and work.recorder.turn > 1:  # a first question cannot be predicted
-        await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)
+        await look_ahead(resources, work.recorder, text, work.recorder.turn)
 
 
 async def call_tool(resources: Resources, action: actions.CallTool) -> None:

@@ -32,9 +32,8 @@ from voiceloop.llm.model.timing import Stopwatch
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.verify import ROOT
-from voiceloop.llm.text.output import Output, SpeechOutput
+from voiceloop.llm.text.output import Output
 from voiceloop.placement import memory_for
-from voiceloop.types import Begun, TokenBurst
 from voiceloop_parallel.lines import CandidateUtterance, Chooser, Nodes, ParallelReply
 
 ROWS = 48
@@ -142,36 +141,11 @@ class Ahead(ReplyHook):
 
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
-    ) -> Steps[int | Begun]:
+    ) -> Steps[int]:
         """Search for the user's text and begin replies to the likeliest texts. The next call of
-        `begin` or `ahead` ends this search; after that no replies are yielded."""
+        `begin` or `ahead` ends this search. Each step gives the number of tokens so far."""
         self._wanted = search = object()
-        return self._reported(
-            turn, self._measured(self._grow(prompt, output), turn, search), output
-        )
-
-    def _reported(
-        self,
-        turn: int,
-        steps: Generator[int, None, Sequence[Tokens]],
-        output: Callable[[], Output],
-    ) -> Steps[int | Begun]:
-        """Yield the number of tokens so far after each of `steps`, then the beginnings of the
-        replies."""
-        with memory_for("what a conversation begins ahead", MEMORY_HINT):
-            begun = yield from steps
-        yield from (self._begun(turn, ids, output()) for ids in begun)
-
-    def _begun(self, turn: int, ids: Sequence[int], output: Output) -> Begun:
-        """Return the spoken part of a reply that begins with `ids`."""
-        end = next((at for at, token in enumerate(ids) if token in self._ends), len(ids))
-        items = output.push(ids[:end])
-        whole = end < len(ids) or output.stopped is not None
-        if whole:
-            items += output.finish()
-        spoken = (item for item in items if isinstance(item, SpeechOutput))
-        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in spoken)
-        return Begun(bursts, whole)
+        return self._measured(self._grow(prompt, output), turn, search)
 
     def _after(self, reply: Sequence[int]) -> Tokens:
         """Return the rest of a branch that begins with `reply`; empty if there is none."""
@@ -180,21 +154,21 @@ class Ahead(ReplyHook):
 
     def _measured(
         self, steps: Generator[None, None, None], turn: int, search: object
-    ) -> Generator[int, None, Sequence[Tokens]]:
+    ) -> Steps[int]:
         """Run the steps of `search` while it is wanted, and measure their time. Yield the number of
-        tokens so far; return the branches, or nothing if the search was ended."""
+        tokens so far."""
         if self._wanted is not search:
-            return ()
+            return
         self._let_go()  # an earlier search that was ended stays open until its next step
         self._turn_to(turn)
         (wall, processor), before = self._clocks, self.counters.tokens
         self._running = running = processor.steps(wall.steps(steps))
         try:
             while self._wanted is search and self._left > 0:
-                if next(running, running) is running:
-                    return self._replies[: self._most]
+                with memory_for("what a conversation begins ahead", MEMORY_HINT):
+                    if next(running, running) is running:
+                        return
                 yield self.counters.tokens - before
-            return ()
         finally:
             if self._running is running:
                 self._let_go()

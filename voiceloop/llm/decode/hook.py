@@ -18,7 +18,6 @@ from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.text.output import Output
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.settings.config import LlmConfig
-from voiceloop.types import Begun
 
 GROUP = "voiceloop.hook"
 
@@ -53,7 +52,7 @@ class ReplyHook:
 
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
-    ) -> Steps[int | Begun] | None:
+    ) -> Steps[int] | None:
         """Begin replies to a `turn` that the user has not finished. Return None to begin none.
 
         The first step calls `prompt`. It returns the prompt that ends with the user's words so far,
