@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lab.echo.room import SCENES, SILENT, Room, RoomCard, Scene
-from tests.test_echo import SCENE, speech
+from tests.audio.test_echo import SCENE, speech
 from voiceloop.audio.checkup import QUIET_S, SWEEP_S, Checkup, examine, sweep
 from voiceloop.audio.echo import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, silence
