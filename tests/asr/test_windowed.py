@@ -214,6 +214,13 @@ def more(transcriber: WindowedSession, at: int, milliseconds: int) -> int:
     return at + samples(milliseconds)
 
 
+def window(turn: WindowedSession) -> DecodeJob:
+    """The window to decode next."""
+    job = turn.next_window()
+    assert job is not None
+    return job
+
+
 def said(text: str) -> list[Word]:
     return [Word(word, 0.1 * i, 0.1 * i + 0.1) for i, word in enumerate(text.split())]
 
@@ -223,9 +230,7 @@ def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
     texts = ("Tell me. About", "Tell me. About the", "tell me about the sky")
     at, committed = 16_000, ""
     for text in texts:
-        job = turn.next_window()
-        assert job is not None
-        committed = turn.accept(job, said(text)).committed_text
+        committed = turn.accept(window(turn), said(text)).committed_text
         assert turn.hypothesis == text
         at = more(turn, at, 200)
     assert committed == "Tell me. About the"
@@ -233,8 +238,7 @@ def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
 
 def test_decodes_that_take_long_are_further_apart_and_a_silence_waits_for_none() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_window()
-    assert job is not None
+    job = window(turn)
     end = more(turn, 3200, 300)
     turn.accept(job, [])
     end = more(turn, end, 299)
@@ -303,8 +307,8 @@ def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript
     turn = begin(AsrConfig(), silence(0))
     end = more(turn, 0, 1000)
     turn.pause(end, end - 1000)
-    job = turn.next_window()
-    assert job is not None and job.final and job.end == end
+    job = window(turn)
+    assert job.final and job.end == end
     transcript = turn.accept(job, said("what time is it"))
     assert not transcript.final and transcript.text == "what time is it"
     assert turn.guess is not None and turn.guess.text == "what time is it"
@@ -330,13 +334,13 @@ def test_much_that_was_understood_before_a_pause_stands_as_its_final_decode_has_
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, spoken_ms - 1500)
     for text in ("I fly to the same", "I fly to the same"):
-        job = turn.next_window()
-        assert job is not None and not job.final
+        job = window(turn)
+        assert not job.final
         turn.accept(job, said(text))
         end = more(turn, end, 750)
     turn.pause(end, end)
-    job = turn.next_window()
-    assert job is not None and job.final
+    job = window(turn)
+    assert job.final
     turn.accept(job, said("I fly to the Seine"))
     on = end + samples(rest_ms)
     end = more(turn, end, rest_ms + 100)
@@ -346,8 +350,7 @@ def test_much_that_was_understood_before_a_pause_stands_as_its_final_decode_has_
         assert turn.next_window() is None, "there is not enough to decode"
     end = more(turn, end, 1000)
     turn.pause(end, end)
-    job = turn.next_window()
-    assert job is not None
+    job = window(turn)
     assert job.start == (on - samples(PAUSE_EDGE_MS) if stands else 0)
     turn.accept(job, said("In Paris") if stands else said("I fly to the Seine In Paris"))
     final = turn.end(end, end)
@@ -361,8 +364,8 @@ def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equa
 ) -> None:
     turn = begin(AsrConfig(beam_size=beams, partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    job = turn.next_window()
-    assert job is not None and not job.final
+    job = window(turn)
+    assert not job.final
     turn.pause(end, end - samples(100))
     turn.accept(job, said("what time is it"))
     assert (turn.guess is not None) is enough
@@ -377,13 +380,13 @@ def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
 ) -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    job = turn.next_window()
-    assert job is not None and not job.final
+    job = window(turn)
+    assert not job.final
     turn.pause(end, end - samples(100))
     turn.accept(job, [replace(word, probability=probability) for word in said(words)])
     assert turn.guess is None
-    job = turn.next_window()
-    assert job is not None and job.final
+    job = window(turn)
+    assert job.final
     turn.accept(job, said("what time is it"))
     assert turn.guess is not None
 
@@ -393,14 +396,14 @@ def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_m
     turn = begin(AsrConfig(), silence(0))
     early = more(turn, 0, 1000)
     turn.pause(early, early - samples(40))
-    job = turn.next_window()
-    assert job is not None and job.end == early
+    job = window(turn)
+    assert job.end == early
     end = more(turn, early, 128)
     turn.pause(end, early + samples(late_ms))
     turn.accept(job, said("what time is"))
     assert (turn.guess is not None) is (late_ms <= LATE_MS)
-    job = turn.next_window()
-    assert job is not None and job.final and job.end == end, "all is decoded before it is final"
+    job = window(turn)
+    assert job.final and job.end == end, "all is decoded before it is final"
     assert turn.end(end + samples(100), early + samples(late_ms)) is None
     transcript = turn.accept(job, said("what time is it"))
     assert transcript.final and transcript.text == "what time is it"
@@ -411,15 +414,11 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
     end = 0
     for _ in range(2):
         end = more(turn, end, 600)
-        job = turn.next_window()
-        assert job is not None
-        committed = turn.accept(job, said("what's the whether in rome")).committed
+        committed = turn.accept(window(turn), said("what's the whether in rome")).committed
     assert len(committed) == 5
     end = more(turn, end, 600)
     turn.end(end, end)
-    job = turn.next_window()
-    assert job is not None
-    final = turn.accept(job, said("What's the weather in Rome?"))
+    final = turn.accept(window(turn), said("What's the weather in Rome?"))
     assert final.final and final.text == "What's the weather in Rome?"
     assert turn.retracted == 3  # from the first that fell on
 
@@ -427,16 +426,16 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
 def test_lost_frames_count_as_silence_so_word_times_stay_right() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(1600))
     more(turn, 16_000, 200)
-    job = turn.next_window()
-    assert job is not None and job.end == 16_000 + 3200
+    job = window(turn)
+    assert job.end == 16_000 + 3200
     assert not job.pcm[1600:16_000].any()
 
 
 def test_word_times_count_from_the_beginning_of_the_stream() -> None:
     begun = AsrTurn(1, AudioFrame(silence(6000), RATE, 34_000), 35_000)
     turn = WindowedSession(LevelAsr([]), begun, AsrConfig())
-    job = turn.next_window()
-    assert job is not None and (job.start, len(job.pcm)) == (34_000, 6000)
+    job = window(turn)
+    assert (job.start, len(job.pcm)) == (34_000, 6000)
     (word,) = turn.accept(job, [Word("hi", 0.1, 0.3)]).tentative
     assert (word.start, word.end) == (pytest.approx(2.225), pytest.approx(2.425))
 
@@ -445,9 +444,7 @@ def pause_after(turn: WindowedSession, text: str) -> int:
     """`text` is said, understood, and followed by 600 ms that need not be silent."""
     end = more(turn, 0, 400)
     turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None
-    turn.accept(job, said(text))
+    turn.accept(window(turn), said(text))
     return more(turn, end, 600)
 
 
@@ -458,8 +455,8 @@ def resumed_after(text: str) -> tuple[WindowedSession, int, DecodeJob, int]:
     turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
     turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None and job.final
+    job = window(turn)
+    assert job.final
     return turn, at, job, end
 
 
@@ -481,9 +478,7 @@ def test_otherwise_it_is_decoded_with_what_was_said_before(why: str) -> None:
     if why in ("not decoded", "being decoded"):
         end = more(turn, 0, 600)
         if why == "being decoded":  # once more, though it has been understood
-            job = turn.next_window()
-            assert job is not None
-            turn.accept(job, said("okay"))
+            turn.accept(window(turn), said("okay"))
             end = more(turn, end, 200)
             out = turn.next_window()
             assert out is not None
@@ -498,8 +493,8 @@ def test_otherwise_it_is_decoded_with_what_was_said_before(why: str) -> None:
         turn.accept(out, said("okay"))
     end = more(turn, at, 300)
     turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None and job.start == 0
+    job = window(turn)
+    assert job.start == 0
     assert turn.accept(job, said("okay stop")).text == "okay stop"
 
 
@@ -520,8 +515,8 @@ def test_a_sentence_that_goes_on_has_one_capital(before: str, after: str, both: 
     turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
     turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None and job.start > 0
+    job = window(turn)
+    assert job.start > 0
     assert turn.accept(job, said(after)).text == both
 
 
@@ -535,8 +530,8 @@ def test_words_that_nobody_says_so_fast_are_not_heard(ms: int, count: int, final
     end = more(turn, 0, ms)
     if final:
         turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None and job.final is final
+    job = window(turn)
+    assert job.final is final
     heard = turn.accept(job, said("word " * count)).text.split()
     assert len(heard) in (0, count)
     assert len(heard) == count or count > 8 * ms / 1000
@@ -560,8 +555,8 @@ def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
     end = 0
     for text, known in ((settled, ""), (settled, ""), (newest, settled)):
         end = more(turn, end, 1000)
-        job = turn.next_window()
-        assert job is not None and not job.final and " ".join(job.settled) == known
+        job = window(turn)
+        assert not job.final and " ".join(job.settled) == known
         turn.accept(job, likely(text))
     turn.pause(end, end - samples(100))
     job = turn.next_window()

@@ -74,14 +74,6 @@ def test_codes_have_the_values_of_the_standard(law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_what_was_decoded_is_encoded_as_it_was(law: Law) -> None:
-    again = encode(decode(CODES, law), law)
-    other = [code for code in CODES if again[code] != code]
-    # µ-law has two codes for zero.
-    assert other == ([0x7F] if law == "mu" else [])
-
-
-@pytest.mark.parametrize("law", LAWS)
 def test_a_sample_comes_back_within_half_a_step_and_in_order(law: Law) -> None:
     back = decode(encode(SAMPLES, law), law).astype(int)
     assert np.all(np.diff(back) >= 0)
@@ -89,8 +81,3 @@ def test_a_sample_comes_back_within_half_a_step_and_in_order(law: Law) -> None:
     # 16 steps to each doubling, and no finer than 4 or 8 of 65,536.
     inside = magnitude < 32_636
     assert np.all(np.abs(back - SAMPLES)[inside] <= np.maximum(8, magnitude[inside] / 32 + 8))
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_nothing_is_nothing(law: Law) -> None:
-    assert encode(SAMPLES[:0], law) == b"" and len(decode(b"", law)) == 0

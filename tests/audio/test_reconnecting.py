@@ -151,24 +151,6 @@ async def test_the_speaker_is_opened_at_the_rate_with_which_the_conversation_beg
         assert desk.rates == [None, None, None, RATE]
 
 
-@pytest.mark.full
-async def test_three_times_in_half_an_hour() -> None:
-    desk = Desk()
-    async with talking(desk) as (own, frames), anyio.create_task_group() as tasks:
-        tasks.start_soon(speak, own, 1200 * RATE)
-        kinds: tuple[Kind, ...] = ("input", "output", "input")
-        for kind in kinds:
-            await anyio.sleep(300)
-            desk.unplug(kind)
-            await anyio.sleep(60)
-            desk.there = True
-        await anyio.sleep(720)
-        assert np.array_equal(desk.played(), said(1200 * RATE))
-        assert len(desk.notes) == 6
-        in_step(frames)
-        assert len(frames) == pytest.approx(1800 * 100, rel=0.01)
-
-
 async def test_what_is_cut_while_the_device_is_away_is_not_played_later() -> None:
     desk = Desk()
     async with talking(desk) as (own, _):
