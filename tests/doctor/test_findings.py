@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_presets import machine
 
+from tests.settings.test_presets import machine
 from voiceloop.doctor.findings import SLOWEST, Finding, advice, judged, of_death, of_error
 from voiceloop.errors import ModelCorrupt
 from voiceloop.settings.presets import Machine, Preset

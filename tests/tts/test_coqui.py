@@ -236,7 +236,7 @@ def test_words_of_a_phrase_that_is_said_as_one_are_told_apart(
 def test_playback_counts_the_words_it_has_played(engine: Tts) -> None:
     playback = Playback(1, 48_000)
     said = clause(TEXTS[2])
-    playback.open()
+    playback.open = True
     for chunk in say(engine, said):
         playback.push(chunk)
     playback.finish()

@@ -103,7 +103,7 @@ class SpeculativeConversation:
             yield from self._speculator.prefill(self.ids)
 
     def ahead(self, text: str, turn: int) -> Steps[int] | None:
-        if self._call:
+        if self._history.call:
             return None
         prompt = partial(self._history.prompt_ahead, text, turn)
         return self.hook.ahead(turn, prompt, self._decoder.output)

@@ -14,6 +14,7 @@ import hashlib
 import io
 import logging
 import re
+import wave
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from urllib.parse import unquote
 
 import anyio
 import numpy as np
-import soundfile
 from starlette.responses import Response
 
 from voiceloop.audio.frames import silence, to_pcm16
@@ -332,5 +332,9 @@ class Samples:
             chunks = runner.stream(steps, priority=GUESS)
             pieces += [chunk.pcm async for chunk in chunks]
         file = io.BytesIO()
-        soundfile.write(file, to_pcm16(np.concatenate(pieces)), tts.rate, format="WAV")
+        with wave.open(file, "wb") as writer:
+            writer.setnchannels(1)
+            writer.setsampwidth(2)
+            writer.setframerate(tts.rate)
+            writer.writeframes(to_pcm16(np.concatenate(pieces)).tobytes())
         return file.getvalue()

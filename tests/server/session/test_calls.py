@@ -478,7 +478,7 @@ async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_un
 
         skills = one.dialogue.skills
         assert update(1.25) == skills.voice.speed == 1.25
-        skills.voice = skills.voice.changed("slower")
+        skills.know(voice=skills.voice.changed("slower"))
         slower = skills.voice.speed
         assert slower < 1.25
         assert (update(1.25), skills.voice.speed) == (1.25, slower)
