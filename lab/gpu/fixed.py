@@ -24,7 +24,8 @@ from voiceloop.llm.decode.captured import Capture, Plainly
 from voiceloop.llm.model.attention import SlotPosition, has_kernel, hidden, masked
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.model.operations import PLAIN, operations
+from voiceloop.llm.model.kernels import operations
+from voiceloop.llm.model.operations import PLAIN
 from voiceloop.settings.config import LlmConfig
 
 WAYS: dict[str, dict[str, Any]] = {

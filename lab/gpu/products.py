@@ -17,14 +17,8 @@ from lab.decoding.synthetic import PAIRS, Shape
 from lab.gpu.checks import LOW
 from lab.gpu.rows import Row, checked, not_here
 from voiceloop.llm.decode.captured import Capture, CudaGraphs
-from voiceloop.llm.model.operations import (
-    PLAIN,
-    ROUNDED,
-    Operations,
-    Whole,
-    operations,
-    relative_error,
-)
+from voiceloop.llm.model.kernels import ROUNDED, operations, relative_error
+from voiceloop.llm.model.operations import PLAIN, Operations, Whole
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28

@@ -9,16 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from voiceloop.llm.model import operations
-from voiceloop.llm.model.operations import (
-    ACTIVATIONS,
-    LARGE,
-    ROUNDED,
-    Linear,
-    Norm,
-    Operations,
-    linear,
-)
+from voiceloop.llm.model import kernels
+from voiceloop.llm.model.kernels import ROUNDED
+from voiceloop.llm.model.operations import ACTIVATIONS, LARGE, Linear, Norm, Operations, linear
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)
@@ -149,5 +142,5 @@ def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation:
         def glu(self, x: Tensor, activation: str) -> Tensor:
             return super().glu(x, activation) * (torch.nan if broken == "glu" else 1)
 
-    apart = operations._error(Own(), torch.device("cpu"), torch.bfloat16, activation)
+    apart = kernels._error(Own(), torch.device("cpu"), torch.bfloat16, activation)
     assert bool(apart < ROUNDED) == (broken == "none")

@@ -336,5 +336,5 @@ class Samples:
             writer.setnchannels(1)
             writer.setsampwidth(2)
             writer.setframerate(tts.rate)
-            writer.writeframes(to_pcm16(np.concatenate(pieces)).tobytes())
+            writer.writeframes(to_pcm16(np.concatenate(pieces)).astype("<i2").tobytes())
         return file.getvalue()

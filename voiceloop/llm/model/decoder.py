@@ -28,8 +28,9 @@ from voiceloop.llm.model.attention import (
 )
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
+from voiceloop.llm.model.kernels import operations
 from voiceloop.llm.model.llamacpp import LlamaDecoder
-from voiceloop.llm.model.operations import PLAIN, Linear, Norm, Operations, linear, operations
+from voiceloop.llm.model.operations import PLAIN, Linear, Norm, Operations, linear
 from voiceloop.llm.rules.verify import Tree
 from voiceloop.process import all_cores
 

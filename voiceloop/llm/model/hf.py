@@ -277,6 +277,7 @@ class _HfCacheLayer(CacheLayerMixin):
         return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        del query_length  # these rows are below `reach`
         return self._reach, 0
 
     def get_seq_length(self) -> Any:  # transformers' own layers may have it on the device too
