@@ -171,8 +171,6 @@ class SessionRegistry:
 
         If the store fails, return True: then each server limits only its own clients.
         """
-        if not self._sessions.shared:
-            return True
         try:
             return await self._sessions.admit(key, self._name, self._admission.of(key), most)
         except StoreError as error:

@@ -19,7 +19,6 @@ from msgspec import UnsetType
 
 from voiceloop import types
 from voiceloop.audio.devices import DcBlocker, FilteredMicrophone
-from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.recording.recording import Recording, Surroundings
@@ -29,10 +28,10 @@ from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.history import SILENCE
 from voiceloop.server.session.response_requests import ResponseRequests
 from voiceloop.server.session.responses import Out, Responses
-from voiceloop.server.session.user_turns import InputBuffer, UserTurns
+from voiceloop.server.session.user_turns import InputBuffer, UserTurns, trace_fields
 from voiceloop.session import Session
 from voiceloop.trace.otel import About, Report, WordsSaid
-from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.trace.record import Mark
 from voiceloop.view.transcript import TurnText
 from voiceloop.wire import client_events, server_events
 from voiceloop.wire.responses import CLIENT_CANCELLED
@@ -387,22 +386,3 @@ def _tell(
 
 def _note_lost(text: str) -> None:
     logger.warning("a recording has ended too early", extra={"why": text})
-
-
-def trace_fields(trace: types.TurnTrace) -> dict[str, object]:
-    """Return a turn's trace as the client gets it; durations are in milliseconds."""
-    parts, end = parts_ms(trace) or {}, trace.speech_end
-    return {
-        "turn": trace.turn,
-        "outcome": trace.outcome,
-        "heard": trace.heard,
-        "speech_end_ms": None if end is None else end * 1000 / SPEECH_RATE,
-        "voice_to_voice_ms": voice_to_voice_ms(trace),
-        "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
-        "parts": [
-            {"name": name, "ms": round(ms, 3), "owner": PARTS[name][1]}
-            for name, ms in parts.items()
-        ],
-        "counters": dict(trace.counters),
-        "seed": trace.seed,
-    }

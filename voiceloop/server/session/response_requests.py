@@ -10,7 +10,7 @@ first of these that exists:
 5. the conversation as it is, with all outputs of earlier calls.
 
 One response to the conversation is in progress at a time. Those out of it are made beside it
-(`aside`), except for those of voiceloop's own assistant: they wait until nothing else is in
+(`respond_aside`), except for those of voiceloop's own assistant: they wait until nothing else is in
 progress, because rules may answer them, and what they claim is watched.
 """
 
@@ -28,11 +28,16 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server.session import aside, choices
+from voiceloop.server.session import choices
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.history import SILENCE, Unanswered, history, text_of, unanswered
-from voiceloop.server.session.responses import Out, Responses, SpokenResponse
+from voiceloop.server.session.responses import (
+    Out,
+    Responses,
+    SpokenResponse,
+    respond_aside,
+)
 from voiceloop.session import Session
 from voiceloop.wire.client_events import (
     ItemCreate,
@@ -272,7 +277,7 @@ class ResponseRequests:
             self._out.refuse(refusal, request.event_id)
 
     async def _respond_aside(self, spoken: SpokenResponse) -> None:
-        await aside.respond(self._dialogue, self._responses, self._out, spoken)
+        await respond_aside(self._dialogue, self._responses, self._out, spoken)
         self._waiting -= 1
         self._spent(spoken.tokens, spoken.read)
 

@@ -21,7 +21,8 @@ from voiceloop.errors import ProtocolError
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.session import Session
 from voiceloop.settings.config import TurnConfig
-from voiceloop.types import Transcript, TurnHeard
+from voiceloop.trace.record import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.types import Transcript, TurnHeard, TurnTrace
 from voiceloop.wire import server_events
 from voiceloop.wire.client_events import InputAudioAppend, InputAudioCommit
 from voiceloop.wire.items import RATE, InputAudioPart, Message, NewId
@@ -262,3 +263,22 @@ class UserTurns:
         self._send(server_events.InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)
+
+
+def trace_fields(trace: TurnTrace) -> dict[str, object]:
+    """Return a turn's trace as the client gets it; durations are in milliseconds."""
+    parts, end = parts_ms(trace) or {}, trace.speech_end
+    return {
+        "turn": trace.turn,
+        "outcome": trace.outcome,
+        "heard": trace.heard,
+        "speech_end_ms": None if end is None else end * 1000 / SPEECH_RATE,
+        "voice_to_voice_ms": voice_to_voice_ms(trace),
+        "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
+        "parts": [
+            {"name": name, "ms": round(ms, 3), "owner": PARTS[name][1]}
+            for name, ms in parts.items()
+        ],
+        "counters": dict(trace.counters),
+        "seed": trace.seed,
+    }
