@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
-from tests.server.serving import KEY, SHELLS, Client, Serving, serving, until, well_served
+from tests.server.serving import SHELLS, Client, Serving, serving, until, well_served
 
 pytestmark = pytest.mark.real
 
@@ -71,19 +68,3 @@ def test_a_prompt_that_is_read_anew_for_ever_ends_its_session(
     told = greedy.all("error")[-1]["error"]
     assert told["type"] == "server_error" and "tokens read in a minute" in told["message"]
     assert len(greedy.all("response.created")) > 2
-
-
-def test_who_reads_its_answers_late_gets_them_all(server: Serving, friend: Client) -> None:
-    content = [{"type": "input_text", "text": "x" * 200_000}]
-    item = {"type": "message", "role": "user", "id": "long", "content": content}
-    key = {"Authorization": f"Bearer {KEY}"}
-    slow = connect(server.url, additional_headers=key, max_queue=1, compression=None, max_size=None)
-    with slow as late:
-        late.send(json.dumps({"type": "conversation.item.create", "item": item}))
-        for _ in range(150):
-            late.send('{"type": "conversation.item.retrieve", "item_id": "long"}')
-        begun = time.monotonic()
-        while time.monotonic() < begun + 2:  # by then all of it could have been answered
-            assert "Paris" in str(friend.write(QUESTION)["output"])
-        answers = [json.loads(late.recv(30))["type"] for _ in range(153)]
-    assert answers.count("conversation.item.retrieved") == 150

@@ -20,7 +20,6 @@ from websockets.frames import Frame, Opcode
 from tests.support.clock import VirtualClock
 from voiceloop.server.paced import (
     EXTENSION,
-    HEAD_BYTES,
     NEWCOMERS,
     OPENING_S,
     PIECE,
@@ -280,25 +279,6 @@ async def test_while_a_message_waits_nothing_is_taken() -> None:
     await anyio.sleep(1)
 
 
-@pytest.mark.parametrize(
-    "head",
-    {
-        "many headers": b"X: " + b"a" * 1000 + b"\r\n",
-        "long headers": b"X: " + b"a" * 8000 + b"\r\n",
-        "small headers": b"X:\r\n",
-        "no end of a line": b"a",
-        "cookies": b"Cookie: " + b"c" * 4000 + b"\r\n",
-    }.values(),
-)
-async def test_a_request_has_an_end(head: bytes) -> None:
-    wire = Wire()
-    connected(wire)
-    wire.send(b"GET / HTTP/1.1\r\n" + head * (10**6 // len(head)))
-    await anyio.sleep(1)
-    assert wire.received.startswith(b"HTTP/1.1 400 ")
-    assert wire.aborted and len(wire.sent) > 10**6 - AT_ONCE - len(head) - 100
-
-
 async def test_who_does_not_complete_a_request_is_closed() -> None:
     wire = Wire()
     connected(wire)
@@ -328,16 +308,6 @@ async def test_a_line_that_the_websocket_cannot_read_is_refused() -> None:
     await anyio.sleep(0.1)
     assert wire.received.startswith(b"HTTP/1.1 431 ")
     assert wire.aborted
-
-
-async def test_a_request_as_long_as_it_may_be_is_read() -> None:
-    wire = Wire()
-    connected(wire)
-    room = HEAD_BYTES - PIECE - len(OPENING)
-    line, headers = OPENING.split(b"\r\n", 1)
-    wire.send(line + b"\r\n" + (b"X: " + b"a" * 995 + b"\r\n") * (room // 1000) + headers)
-    await anyio.sleep(1)
-    assert wire.received.startswith(b"HTTP/1.1 101 ")
 
 
 @given(st.binary(max_size=3000) | st.just(OPENING) | st.just(b"\x89\x80\0\0\0\0"))

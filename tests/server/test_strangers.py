@@ -12,11 +12,10 @@ from contextlib import closing
 from http.client import HTTPConnection
 
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.server.serving import READS_FIGURES, Client, Serving, serving, until, well_served
-from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.real
 
@@ -113,18 +112,6 @@ def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving
             time.sleep(0.1)
 
 
-@pytest.mark.not_over("haproxy", "ray", why="the proxy may close before the close code is read")
-def test_a_message_that_is_too_long_ends_its_own_connection(
-    server: Serving, friend: Client
-) -> None:
-    with connect(server.url, additional_headers=BEARER, max_size=None) as huge:
-        with pytest.raises(ConnectionClosed):
-            huge.send("x" * 8_000_000)
-            while True:
-                huge.recv(timeout=20)
-        assert huge.close_code == 1009
-
-
 @READS_FIGURES
 def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
     server: Serving, friend: Client
@@ -142,14 +129,3 @@ def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
 def wait_until_connected(server: Serving, count: int) -> None:
     """Wait until so many sessions have a connection, as the server's metrics tell."""
     until(lambda: server.metrics(KEY)['voiceloop_sessions{state="connected"}'] == count)
-
-
-def test_a_port_that_is_taken_is_one_line_and_a_hint_before_any_model_is_loaded(
-    server: Serving, capfd: pytest.CaptureFixture[str]
-) -> None:
-    # Were the models looked at first, this one would be missed.
-    missing = ["--llm.target", "./no/such/folder"]
-    assert main(["serve", "--port", str(server.port), *missing]) == 2
-    first, second = capfd.readouterr().err.splitlines()
-    assert f"port {server.port} of localhost: Address already in use" in first
-    assert second.startswith("hint: ")

@@ -13,11 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile as sf
-from openai import OpenAI
-from openai.types.realtime.realtime_audio_formats import RealtimeAudioFormats
-from pydantic import TypeAdapter
 
-from tests.server.serving import KEY, Client, Event, Serving, serving, spoken_question, until
+from tests.server.serving import Client, Event, Serving, serving, spoken_question, until
 from voiceloop.audio.frames import Resampler
 from voiceloop.audio.g711 import decode, encode
 from voiceloop.cli.main import main
@@ -152,27 +149,6 @@ def test_half_a_sample_is_refused_where_samples_have_two_bytes(client: Client) -
     assert len(client.all("error")) == 3
 
 
-def test_a_response_keeps_the_format_with_which_it_began(client: Client) -> None:
-    client.update(**formats("audio/pcm", "audio/pcmu"))
-    client.create(LONG)
-    client.send("response.create")
-    item = client.wait("response.output_audio.delta")["item_id"]
-    updated(client, **formats("audio/pcm", "audio/pcm"))
-    until(lambda: len(heard(client, item)) > 8 * 1200)
-    client.send("response.cancel")
-    done = client.wait("response.done")["response"]
-    assert done["audio"]["output"]["format"]["type"] == "audio/pcmu"
-    deltas = [base64.b64decode(e["delta"]) for e in client.all("response.output_audio.delta")]
-    # 20 ms each, as they are played.
-    assert all(len(delta) <= 8 * 20 for delta in deltas)
-    (message,) = client.write(CAPITAL)["output"]
-    assert max(
-        len(base64.b64decode(e["delta"]))
-        for e in client.all("response.output_audio.delta")
-        if e["item_id"] == message["id"]
-    ) == 48 * 20  # fmt: skip
-
-
 REFUSALS: list[tuple[object, str, str]] = [
     ({"type": "audio/opus"}, "format.type", '"audio/pcm" or "audio/pcmu" or "audio/pcma"'),
     ({"type": "audio/pcmU"}, "format.type", "did you mean 'audio/pcmu'?"),
@@ -198,37 +174,3 @@ def test_a_format_that_there_is_not_is_refused_by_its_key(
         return
     error = client.wait("error")["error"]
     assert error["param"] == f"session.audio.{way}.{param}" and says in error["message"]
-
-
-@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")
-def test_the_stock_client_may_telephone(server: Serving) -> None:
-    openai = OpenAI(
-        websocket_base_url=f"ws://localhost:{server.port}/v1", api_key=KEY, base_url="http://x"
-    )
-    read = TypeAdapter[Any](RealtimeAudioFormats)
-    for kind in TELEPHONES:
-        with openai.realtime.connect(model="any") as connection:
-            connection.session.update(
-                session={
-                    "type": "realtime",
-                    "audio": {
-                        "input": {"format": read.validate_python({"type": kind}).to_dict()},
-                        "output": {"format": {"type": kind}},
-                    },
-                }  # type: ignore[arg-type]
-            )
-            audio = quiet(kind, 300) + said(spoken_question(CAPITAL), kind) + quiet(kind, 1500)
-            for at in range(0, len(audio), 160):
-                piece = base64.b64encode(audio[at : at + 160]).decode()
-                connection.input_audio_buffer.append(audio=piece)
-            came = bytearray()
-            for event in connection:
-                assert event.type != "error", event
-                if event.type == "session.updated":
-                    assert event.session.audio.input.format.type == kind  # type: ignore[union-attr]
-                if event.type == "response.output_audio.delta":
-                    came += base64.b64decode(event.delta)
-                if event.type == "response.done":
-                    assert "Paris" in str(event.response.output)
-                    break
-            assert len(came) > 8 * 500

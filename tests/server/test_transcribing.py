@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from openai import OpenAI
 
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN
 from tests.server.serving import (
-    KEY,
     READS_FIGURES,
     Client,
     Event,
@@ -155,54 +152,3 @@ def test_the_type_is_fixed_once_it_has_been_set(server: Serving, kind: str) -> N
         assert error["param"] == "session.type" and "cannot change" in error["message"]
         client.send("session.update", session={})
         client.wait("session.updated", where=lambda one: one["session"]["type"] == kind)
-
-
-def test_whoever_comes_back_comes_back_for_words_alone(server: Serving, question: bytes) -> None:
-    with Client(f"{server.url}?intent=transcription") as client:
-        update(client, voiceloop={"resume": True})
-        client.append(question + SILENCE)
-        client.wait(COMPLETED)
-        token = client.wait("voiceloop.session.token")["token"]
-        client.drop()
-    with Client(server.url) as client:
-        client.send("voiceloop.resume", token=token)
-        client.wait("voiceloop.session.resumed")
-        item = client.wait("conversation.item.done")["item"]
-        assert item["content"][0]["transcript"] == CAPITAL
-        client.append(question + SILENCE)
-        assert client.wait(COMPLETED)["transcript"] == CAPITAL
-        assert not [one for one in client.events if one["type"].startswith("response.")]
-
-
-@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")
-@pytest.mark.parametrize("query", [{"intent": "transcription"}, {}])
-def test_the_stock_client_has_speech_transcribed(
-    server: Serving, question: bytes, query: dict[str, object]
-) -> None:
-    openai = OpenAI(websocket_base_url=f"ws://localhost:{server.port}/v1", api_key=KEY)
-    told: list[str] = []
-    with openai.realtime.connect(extra_query=query) as connection:
-        connection.session.update(
-            session={
-                "type": "transcription",
-                "audio": {
-                    "input": {
-                        "format": {"type": "audio/pcm", "rate": 24000},
-                        "transcription": {"model": "gpt-4o-transcribe", "language": "en"},
-                        "noise_reduction": {"type": "far_field"},
-                        "turn_detection": {"type": "server_vad"},
-                    }
-                },
-                "include": ["item.input_audio_transcription.logprobs"],
-            }
-        )
-        audio = question + SILENCE
-        for at in range(0, len(audio), 4800):
-            piece = base64.b64encode(audio[at : at + 4800]).decode()
-            connection.input_audio_buffer.append(audio=piece)
-        for event in connection:
-            told.append(event.type)
-            if event.type == COMPLETED:
-                assert event.transcript == CAPITAL
-                break
-    assert told == ["session.created", "session.updated", *EVENTS_OF_A_TURN]

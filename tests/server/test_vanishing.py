@@ -7,7 +7,6 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -113,29 +112,6 @@ class Relay:
         self._thread.join()
         for end in (*self.held, self._listener):
             end.close()
-
-
-def test_who_connects_and_does_not_say_what_for_is_sent_away(
-    server: Serving, friend: Client, shell: str
-) -> None:
-    if shell == "mounted":
-        pytest.skip("the requests of somebody's own site are uvicorn's")
-    begun = [b"", b"GET /v1/rea", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"\x16\x03\x01\x02\x00"]
-    with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            for _ in range(40)
-        ]
-        for index, one in enumerate(silent):
-            one.settimeout(PATIENCE_S)
-            one.sendall(begun[index % len(begun)])
-        assert friend.write("What is the capital of France?")["status"] == "completed"
-        for one in silent:
-            try:
-                assert not one.recv(1000).startswith(b"HTTP/1.1 2")
-            except ConnectionResetError:
-                pass
-    assert connected(server) == 1
 
 
 def cut_off(client: Client, relay: Relay) -> None:

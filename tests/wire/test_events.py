@@ -25,7 +25,6 @@ from voiceloop.wire.items import PARTS, Message
 from voiceloop.wire.parsing import UNSUPPORTED, parse
 from voiceloop.wire.server_events import (
     FRAME_HEADER,
-    Error,
     OutputAudioDelta,
     ServerEvent,
     SessionCreated,
@@ -142,16 +141,6 @@ def test_a_binary_frame_names_the_item_and_the_first_sample(
     frame = OutputAudioDelta("resp", item_id, 0, 0, pcm, start, len(pcm) // 2).to_frame()
     assert frame == item_id.encode() + start.to_bytes(4, "little") + pcm
     assert FRAME_HEADER.size == 28
-
-
-def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
-    error = ProtocolError("it is wrong", "mend it", code="invalid_type", param="p", event_id="mine")
-    told = Error.of(error).error
-    assert told.message == "it is wrong; mend it"
-    assert (told.type, told.code, told.param) == ("invalid_request_error", "invalid_type", "p")
-    assert told.event_id == "mine"
-    assert Error.of(ProtocolError("wrong"), "yours").error.event_id == "yours"
-    assert Error.of(ProtocolError("wrong")).error.message == "wrong"
 
 
 def test_a_number_that_json_has_not_is_never_sent() -> None:

@@ -293,15 +293,10 @@ def item(**keys: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("message", "param", "code", "hint"),
     [
-        ({}, "type", MISSING, ""),
         ({"type": 3}, "type", "invalid_value", ""),
         ({"type": "sesion.update"}, "type", "invalid_value", "'session.update'"),
         ({"type": "output_audio_buffer.clear"}, "type", "unsupported_event", "response.cancel"),
-        ({"type": "session.update"}, "session", MISSING, ""),
-        ({"type": "session.update", "session": None}, "session", "invalid_type", ""),
-        ({"type": "response.cancel", "event_id": 3}, "event_id", "invalid_type", ""),
         (session(type="translation"), "session.type", "invalid_value", ""),
-        (session(instructions=3), "session.instructions", "invalid_type", ""),
         (session(instructons=""), "session.instructons", UNKNOWN, "'instructions'"),
         (session(voice="alloy"), "session.voice", UNSUPPORTED, "audio.output.voice"),
         (session(output_modalities=[]), "session.output_modalities", "invalid_value", ""),
@@ -311,17 +306,9 @@ def item(**keys: object) -> dict[str, object]:
         ),
         (session(prompt={"id": "p"}), "session.prompt", "invalid_type", "instructions"),
         (session(max_output_tokens=0), "session.max_output_tokens", "invalid_value", ""),
-        (session(max_output_tokens=True), "session.max_output_tokens", "invalid_type", ""),
         (session(tools=[{"type": "mcp"}]), "session.tools[0].type", "invalid_value", ""),
-        (
-            session(tools=[{"name": "a"}, {}]),
-            "session.tools[1].name",
-            MISSING,
-            "",
-        ),
         (session(tools=[{"name": "a"}] * 129), "session.tools", "invalid_value", ""),
         (session(tool_choice="atuo"), "session.tool_choice", "invalid_value", ""),
-        (session(tool_choice={}), "session.tool_choice.name", MISSING, ""),
         (session(tool_choice={"type": "mcp"}), "session.tool_choice.type", "invalid_value", ""),
         (
             session(voiceloop={"paus": True}),
@@ -329,7 +316,6 @@ def item(**keys: object) -> dict[str, object]:
             UNKNOWN,
             "'pause'",
         ),
-        (session(voiceloop={"pause": 1}), "session.voiceloop.pause", "invalid_type", ""),
         (
             listening(format={"type": "audio/pcm", "rate": 16000}),
             *("session.audio.input.format.rate", "invalid_value", ""),
@@ -338,22 +324,7 @@ def item(**keys: object) -> dict[str, object]:
             listening(format={"type": "audio/opus"}),
             *("session.audio.input.format.type", "invalid_value", ""),
         ),
-        (listening(format="g711_alaw"), "session.audio.input.format", "invalid_type", ""),
-        (
-            listening(format={"rate": 24000}),
-            *("session.audio.input.format.type", MISSING, ""),
-        ),
-        (
-            listening(turn_detection={"threshold": 0.5}),
-            *("session.audio.input.turn_detection.type", MISSING, ""),
-        ),
-        (
-            listening(turn_detection={"type": "semantic_vad", "threshold": 0.5}),
-            *("session.audio.input.turn_detection.threshold", UNKNOWN, ""),
-        ),
-        ({"type": "conversation.item.create"}, "item", MISSING, ""),
         (item(type="mcp_call"), "item.type", "invalid_value", ""),
-        (item(type="message"), "item.role", MISSING, ""),
         (item(type="message", role="tool"), "item.role", "invalid_value", ""),
         (
             item(type="message", role="user", content=[{"type": "input_image"}]),
@@ -366,10 +337,6 @@ def item(**keys: object) -> dict[str, object]:
         (
             {"type": "response.create", "response": {"input": [{"type": "item"}]}},
             *("response.input[0].type", "invalid_value", ""),
-        ),
-        (
-            {"type": "response.create", "response": {"input": [{"type": "item_reference"}]}},
-            *("response.input[0].id", MISSING, ""),
         ),
         (
             {
@@ -387,15 +354,9 @@ def item(**keys: object) -> dict[str, object]:
             *("response.input[0].content[0].type", "invalid_value", "'input_text'"),
         ),
         (session(reasoning={"effort": "lo"}), "session.reasoning.effort", "invalid_value", "'low'"),
-        (session(reasoning="low"), "session.reasoning", "invalid_type", ""),
-        (session(parallel_tool_calls=1), "session.parallel_tool_calls", "invalid_type", ""),
         (
             {"type": "response.create", "response": {"reasoning": {"effort": "none"}}},
             *("response.reasoning.effort", "invalid_value", ""),
-        ),
-        (
-            {"type": "response.create", "response": {"metadata": {"a": 3}}},
-            *("response.metadata.a", "invalid_type", ""),
         ),
         (
             {"type": "response.create", "response": {"metadata": {"a" * 65: ""}}},

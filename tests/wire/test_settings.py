@@ -114,9 +114,3 @@ def test_turn_detection_keeps_its_values_until_its_type_changes() -> None:
     assert settings.audio.input.turn_detection == SemanticVad("low")
     settings = listening(settings, turn_detection={"type": "server_vad"})
     assert settings.audio.input.turn_detection == ServerVad()
-
-
-def test_a_session_that_is_sent_back_as_it_was_told_changes_nothing() -> None:
-    settings = SessionSettings(id="sess_1", model="starter", instructions="Be brief.")
-    told = written(settings) | {"model": "another", "id": "sess_2", "tracing": "auto"}
-    assert settings.updated(update(told).session) == settings

@@ -144,24 +144,6 @@ async def test_whoever_shows_a_token_twice_on_two_servers_ends_the_session_for_b
         assert "cannot be resumed" in refused(await come_back(there, fresh))
 
 
-async def test_of_those_that_show_a_token_at_once_on_two_servers_one_is_left() -> None:
-    several = Several()
-    async with several.server() as here, several.server() as there:
-        wire, _ = await here.connect()
-        shown = await token(wire)
-        found = list[Wire]()
-
-        async def show(server: Server) -> None:
-            found.append(await come_back(server, shown))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(show, here)
-            tasks.start_soon(show, there)
-        await anyio.sleep(BEAT_S + 0.1)
-        assert [one.closed for one in found].count(None) == 1
-        assert [one.closed for one in found].count(ELSEWHERE) == 1
-
-
 async def test_settings_timers_and_voice_come_along() -> None:
     several = Several()
     async with several.server() as first:
@@ -255,31 +237,3 @@ async def test_a_server_that_ends_leaves_its_sessions_to_the_others() -> None:
         assert len(first.registry) == 0
     async with several.server() as second:
         assert told_again(await come_back(second, shown))[0] == ("user", "completed", "Hello")
-
-
-async def test_a_snapshot_is_read_as_it_was_written() -> None:
-    several = Several()
-    async with several.server() as server:
-        wire, connection = await server.connect()
-        tools = [{"type": "function", "name": "lamp", "parameters": {"type": "object"}}]
-        detection = {"type": "semantic_vad", "eagerness": "low"}
-        wire.say(
-            "session.update",
-            session={
-                "type": "realtime",
-                "tools": tools,
-                "tool_choice": {"type": "function", "name": "lamp"},
-                "audio": {"input": {"turn_detection": detection, "format": {"type": "audio/pcmu"}}},
-                "max_output_tokens": 7,
-            },
-        )
-        item = {"type": "function_call", "name": "lamp", "arguments": "{}", "call_id": "c"}
-        wire.say("conversation.item.create", item=item)
-        output = {"type": "function_call_output", "call_id": "c", "output": "on"}
-        wire.say("conversation.item.create", item=output)
-        await answered(wire, "Hello")
-        other = server.registry._new_dialogue()
-        other.restore(connection.dialogue.snapshot())
-        assert other.ledger.items == connection.dialogue.ledger.items
-        assert other.snapshot() == connection.dialogue.snapshot()
-        assert other.settings.max_output_tokens == 7

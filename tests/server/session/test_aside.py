@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import anyio
 import pytest
 
 from tests.server.session.test_calls import LOOK, Client, client, text
-from tests.support.scripted import ScriptedTts
 
 pytestmark = pytest.mark.virtual
 
@@ -84,26 +82,6 @@ async def test_one_of_the_servers_own_assistant_waits_and_rules_answer_it(modali
         assert done(one) == [(None, "completed"), ("What is 7 times 8?", "completed")]
         (item,) = of(one, "response.done")[1]["response"]["output"]
         assert "7 times 8 is 56." in item["content"][0].values()
-
-
-async def test_one_has_its_own_voice_and_format() -> None:
-    async with client() as (one, _):
-        await speaks(one)
-        output = {"voice": "other", "format": {"type": "audio/pcmu"}}
-        asked = aside("Hello", audio={"output": output}, **SPOKEN)
-        one.send("response.create", response=asked)
-        await anyio.sleep(30)
-        assert done(one) == [("Hello", "completed"), (None, "completed")]
-        ended = of(one, "response.done")[0]["response"]
-        assert ended["audio"]["output"] == output
-        sound = [
-            base64.b64decode(event["delta"])
-            for event in of(one, "response.output_audio.delta")
-            if event["response_id"] == ended["id"]
-        ]
-        assert 0.05 < sum(map(len, sound)) / 8000 < 1, "it is one word of 0.1 s"
-        tts = one.dialogue.engines.tts
-        assert isinstance(tts, ScriptedTts) and ("other", "Hello.") in tts.spoken
 
 
 @pytest.mark.parametrize("when", [0.0, 0.05])

@@ -158,33 +158,6 @@ async def test_one_response_goes_on_with_the_results_of_all_calls_in_their_order
         assert results(llm) == ["sky", "grass"]
 
 
-async def test_asked_too_early_it_says_whose_result_is_missing_and_loses_nothing() -> None:
-    async with client() as (one, llm):
-        one.write("Both")
-        up, down = calls(await one.respond())
-        one.returned(up, "sky")
-        refused = await one.respond()
-        assert refused["code"] == "nothing_to_respond_to" and "look" in refused["message"]
-        one.returned(down, "grass")
-        assert text(await one.respond()) == "One thing."
-        assert results(llm) == ["sky", "grass"]
-
-
-async def test_a_call_that_was_deleted_is_waited_for_no_more() -> None:
-    async with client() as (one, llm):
-        one.write("Both")
-        up, down = calls(await one.respond())
-        one.send("conversation.item.delete", item_id=up["id"])
-        one.returned(down, "grass")
-        assert (await one.respond())["status"] == "completed"
-        (_, past) = rewritten(llm)
-        assert [result for _, result in past[-1].replied] == ["grass"]
-        with pytest.raises(ProtocolError, match="call_id"):
-            one.returned(up, "sky")
-        one.write("Hello")
-        assert text(await one.respond()) == "Hello."
-
-
 async def test_calls_and_what_they_returned_stay_when_the_history_is_rewritten() -> None:
     async with client() as (one, llm):
         one.write("Both")
@@ -453,20 +426,6 @@ async def test_outputs_that_come_late_are_read_and_answered(
         else:
             assert not results(llm), "there is no reply to go on with"
             assert read_of_calls(llm) == [("look", "sky"), ("look", "grass")]
-
-
-async def test_outputs_of_two_turns_are_answered_together_once() -> None:
-    async with client() as (one, llm):
-        called = list[dict[str, Any]]()
-        for _ in range(2):
-            one.write("Both")
-            called += calls(await one.respond())
-        for call, output in zip(called, "abcd", strict=True):
-            one.returned(call, output)
-        assert text(await one.respond())
-        assert [output for _, output in read_of_calls(llm)] == [*"abcd"]
-        one.write("Hello")
-        assert text(await one.respond()) == "Hello."
 
 
 async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_undone() -> None:

@@ -140,20 +140,6 @@ def _of(role: str) -> Any:
     return lambda event: event["item"].get("role") == role
 
 
-def test_the_newest_has_it(server: Serving) -> None:
-    with opened(server, "one") as first:
-        first.write("Who is speaking?")
-        with opened(server, "one") as second:
-            until(lambda: first.closed is not None)
-            assert first.closed is not None and first.closed.rcvd is not None
-            assert first.closed.rcvd.code == 1008 and "another connection" in str(first.closed)
-            until(lambda: items(second) == [ASKED, ANSWERED])
-            # The latest first, whoever has it open.
-            with page(server) as other:
-                assert names(other)[0] == "one"
-            second.write("Again?")
-
-
 def test_what_another_process_has_is_not_taken(server: Serving, store: Path) -> None:
     with closing(ConversationStore(store, lambda text: None)) as mine:
         mine.claim("mine")

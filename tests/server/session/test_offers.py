@@ -214,17 +214,6 @@ def test_what_does_not_reply_is_not_taken(server: Serving, brain: Scripted, file
     assert file.read_text() != before
 
 
-def test_whoever_takes_a_session_up_from_elsewhere_is_told_nothing(untouched: Serving) -> None:
-    with page(untouched) as client:
-        offered(client)
-        client.update(voiceloop={"resume": True})
-        token = client.wait("voiceloop.session.token")["token"]
-    with Client(untouched.url) as client:
-        client.send("voiceloop.resume", token=token)
-        client.wait("voiceloop.session.resumed")
-        assert client.update()["voiceloop"]["llm_servers"] == []
-
-
 @pytest.mark.parametrize(
     ("flags", "server", "offers"),
     [
