@@ -130,10 +130,23 @@ def delta(text: str) -> dict[str, Any]:
 def saying(*texts: str, read: int = 0) -> Play:
     """A reply in these pieces."""
 
+    usage = {"choices": [], "usage": {"prompt_tokens": read}}
+    return sending(*map(delta, texts), STOP, usage)
+
+
+def calling(*functions: dict[str, Any], said: str = "", **more: str) -> Play:
+    """A reply that calls these functions, after it has said something. `more` is in each call."""
+    calls = [{"index": n, "function": one, **more} for n, one in enumerate(functions)]
+    end = {"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    return sending(*([delta(said)] if said else []), end)
+
+
+def sending(*events: object) -> Play:
+    """These events, and the end of the stream."""
+
     def play(request: Request) -> None:
         request.begin()
-        usage = {"choices": [], "usage": {"prompt_tokens": read}}
-        request.send(*map(delta, texts), STOP, usage, DONE)
+        request.send(*events, DONE)
         request.end()
 
     return play

@@ -23,9 +23,11 @@ from tests.llm.remote.chatservers import (
     Play,
     Request,
     Scripted,
+    calling,
     delta,
     refusing,
     saying,
+    sending,
 )
 from tests.server.serving import until
 from voiceloop.catalog.names import prepare
@@ -204,20 +206,13 @@ def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., 
 
 
 def test_a_call_goes_back_with_what_it_returned(serve: Callable[..., Scripted]) -> None:
-    def calling(request: Request) -> None:
-        function = {"name": "clock", "arguments": '{"zone": "UTC"}'}
-        call = {"index": 0, "id": "abc", "function": function}
-        request.begin()
-        request.send(delta("Let me see."), {"choices": [{"delta": {"tool_calls": [call]}}]})
-        request.send({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}, DONE)
-        request.end()
-
-    server = serve(calling, saying("It is noon."), saying("Bye."))
+    told = {"name": "clock", "arguments": '{"zone": "UTC"}'}
+    first = calling(told, said="Let me see.", id="abc")
+    server = serve(first, saying("It is noon."), saying("Bye."))
     conversation = talk(server)
     first, call = all_of(conversation.reply("What time is it?", 1))
     assert call == ToolCall(1, "call_1_1", "clock", {"zone": "UTC"})
     second = all_of(conversation.tool_results([(call, "12:00")], 1))
-    told = {"name": "clock", "arguments": '{"zone": "UTC"}'}
     assert server.asked[-1]["messages"][1:] == [
         {
             "role": "assistant",
@@ -236,13 +231,7 @@ def test_a_call_goes_back_with_what_it_returned(serve: Callable[..., Scripted]) 
 def test_a_text_may_end_the_reply_after_the_result_of_a_tool(
     serve: Callable[..., Scripted],
 ) -> None:
-    def calling(request: Request) -> None:
-        call = {"index": 0, "id": "abc", "function": {"name": "pay", "arguments": "{}"}}
-        request.begin()
-        request.send({"choices": [{"delta": {"tool_calls": [call]}}]}, DONE)
-        request.end()
-
-    server = serve(calling, saying("Bye."))
+    server = serve(calling({"name": "pay", "arguments": "{}"}, id="abc"), saying("Bye."))
     conversation = talk(server)
     (call,) = all_of(conversation.reply("What is in my mail?", 1))
     assert isinstance(call, ToolCall)
@@ -265,14 +254,7 @@ def test_a_text_may_end_the_reply_after_the_result_of_a_tool(
 def test_a_call_that_cannot_be_read_is_told(
     serve: Callable[..., Scripted], function: dict[str, str], problem: str
 ) -> None:
-    deltas = {"tool_calls": [{"index": 0, "function": function}]}
-
-    def calling(request: Request) -> None:
-        request.begin()
-        request.send({"choices": [{"delta": deltas, "finish_reason": "tool_calls"}]}, DONE)
-        request.end()
-
-    (call,) = all_of(talk(serve(calling)).reply("What time is it?", 1))
+    (call,) = all_of(talk(serve(calling(function))).reply("What time is it?", 1))
     assert (call.problem, call.arguments) == (problem, {})
 
 
@@ -308,11 +290,7 @@ def test_a_reply_that_is_cut_by_its_limit_says_so(
     serve: Callable[..., Scripted], ending: str | None, most: int, limited: bool
 ) -> None:
     end = [{"choices": [{"delta": {}, "finish_reason": ending}]}] if ending else []
-
-    def script(request: Request) -> None:
-        request.begin()
-        request.send(delta("One two"), delta(" three four."), *end, DONE)
-
+    script = sending(delta("One two"), delta(" three four."), *end)
     conversation = talk(serve(script), max_new_tokens=most)
     assert not conversation.standing.limited
     all_of(conversation.reply("Go", 1))

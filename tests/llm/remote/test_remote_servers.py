@@ -16,9 +16,11 @@ from tests.llm.remote.chatservers import (
     Play,
     Request,
     Scripted,
+    calling,
     delta,
     refusing,
     saying,
+    sending,
 )
 from tests.llm.remote.test_remote import (
     CLOCK,
@@ -46,15 +48,6 @@ CUT = {"choices": [{"delta": {}, "finish_reason": "length"}]}
 
 def thinking(text: str, key: str = "reasoning_content") -> dict[str, Any]:
     return {"choices": [{"delta": {key: text}, "finish_reason": None}]}
-
-
-def sending(*events: object) -> Play:
-    def play(request: Request) -> None:
-        request.begin()
-        request.send(*events, DONE)
-        request.end()
-
-    return play
 
 
 def choosy(refuses: Callable[[dict[str, Any]], str], *plays: Play, status: int = 400) -> Play:
@@ -229,9 +222,8 @@ def alternating(asked: dict[str, Any]) -> str:
 def test_turns_of_one_role_in_a_row_are_merged_where_they_must_be(
     serve: Callable[..., Scripted],
 ) -> None:
-    call = {"index": 0, "id": "a", "function": {"name": "clock", "arguments": "{}"}}
-    calling = sending({"choices": [{"delta": {"tool_calls": [call]}}]}, STOP)
-    server = serve(choosy(alternating, calling, saying("Yes."), status=500))
+    first = calling({"name": "clock", "arguments": "{}"}, id="a")
+    server = serve(choosy(alternating, first, saying("Yes."), status=500))
     conversation = talk(server, system="Be kind.")
     conversation.rewrite("Be kind.", [Past("", ("Hello there.",))], (CLOCK,))
     (called,) = all_of(conversation.reply("What time is it?", 1))
@@ -284,10 +276,9 @@ def test_a_tool_with_a_name_that_servers_refuse_is_called_by_another(
 
     def play(request: Request) -> None:
         name = server.asked[-1]["tools"][0]["function"]["name"]
-        call = {"index": 0, "id": "abc", "function": {"name": name, "arguments": "{}"}}
         written = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
-        ends = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-        sending(delta(written) if in_text else ends, DONE)(request)
+        told = calling({"name": name, "arguments": "{}"}, id="abc")
+        (saying(written) if in_text else told)(request)
 
     server = serve(play, saying("Sunny."))
     conversation = talk(server)
@@ -358,11 +349,12 @@ def test_a_list_of_models_may_be_long_or_missing(
     assert spoken(all_of(llm.conversation().reply("Hello", 1))) == "Yes."
 
 
+GIVEN = ("{}", '{"a": "x\ny"}')
+
+
 def test_calls_of_one_id_get_their_results_apart(serve: Callable[..., Scripted]) -> None:
-    calls = [{"index": n, "id": "x", "function": {"name": f"f{n}"}} for n in range(2)]
-    for call, arguments in zip(calls, ("{}", '{"a": "x\ny"}'), strict=True):
-        call["function"]["arguments"] = arguments
-    server = serve(sending({"choices": [{"delta": {"tool_calls": calls}}]}, STOP), saying("Yes."))
+    functions = [{"name": f"f{n}", "arguments": text} for n, text in enumerate(GIVEN)]
+    server = serve(calling(*functions, id="x"), saying("Yes."))
     conversation = talk(server)
     items = all_of(conversation.reply("Hello", 1))
     assert [(one.name, dict(one.arguments)) for one in items] == [("f0", {}), ("f1", {"a": "x\ny"})]
