@@ -239,13 +239,13 @@ def _replied(past: Past) -> list[str | CallWithResult]:
     return parts
 
 
-class ChatLlm(ABC):
-    """A `voiceloop.engines.Llm` that answers messages. Subclasses define only `reply`."""
+class MessageLlm:
+    """The attributes of a `voiceloop.engines.Llm` that gets the conversation as messages."""
 
     fingerprint = ""
     """Empty, so that no calibration is stored: the same name may stand for another model later."""
     metered = False
-    acts = True
+    acts = False
 
     def __init__(self, config: LlmConfig) -> None:
         self.name = config.target
@@ -253,6 +253,12 @@ class ChatLlm(ABC):
         self.calibrations: dict[str, Calibration | None] = dict.fromkeys(installed())
         self.borrowed = set[str]()
         self.config = config
+
+
+class ChatLlm(MessageLlm, ABC):
+    """A `voiceloop.engines.Llm` that answers messages. Subclasses define only `reply`."""
+
+    acts = True
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:

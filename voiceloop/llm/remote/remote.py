@@ -14,8 +14,7 @@ from random import SystemRandom
 
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
-from voiceloop.languages import installed
-from voiceloop.llm.chat import ChatConversation, ChatReply
+from voiceloop.llm.chat import ChatConversation, ChatReply, MessageLlm
 from voiceloop.llm.remote.chatrequest import accepted, called, composed, offered, renamed
 from voiceloop.llm.remote.chatserver import ChatServer, logger
 from voiceloop.llm.remote.chatstream import (
@@ -32,10 +31,10 @@ from voiceloop.llm.remote.readahead import ReadAhead
 from voiceloop.llm.remote.servers import OPENAI, USUAL, address
 from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.leaks import Leaks
-from voiceloop.llm.text.messages import SPOKEN, Message
+from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 from voiceloop.settings.config import LlmConfig
-from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import FILTERED, LOADS, Past, TokenBurst, Tool, ToolCall
 
 OPENING, NOTHING_YET = "Hello there.", "…"
 """What stands for the user's words: in the first request of all, and where the user has not spoken
@@ -333,32 +332,23 @@ def _tokens(text: str) -> int:
     return max(len(text.split()), len(text) // LETTERS)
 
 
-class RemoteLlm:
+class RemoteLlm(MessageLlm):
     """A model on a server: a `voiceloop.engines.Llm`. It holds many conversations."""
 
-    fingerprint = ""
-    """Empty, so that no calibration is stored: the server may use the same name for another model
-    later."""
-    acts = False
-
     def __init__(self, server: ChatServer, config: LlmConfig) -> None:
-        self.name = config.target
+        super().__init__(config)
         self.metered = server.where.metered
-        self.system = SPOKEN if config.system == "auto" else config.system
-        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(installed())
-        self.borrowed = set[str]()
         self._server = server
-        self._config = config
 
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> RemoteConversation:
         """Begin a conversation. `system` and `seed`, if given, replace the configured ones."""
         if seed is None:
-            own = self._config.seed
+            own = self.config.seed
             seed = SystemRandom().getrandbits(31) if own == "auto" else own
         system = self.system if system is None else system
-        return RemoteConversation(self._server, self._config, system, seed)
+        return RemoteConversation(self._server, self.config, system, seed)
 
     def warm(self) -> None:
         """Request a reply of one token. Then the server loads the model, and this engine learns
