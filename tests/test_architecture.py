@@ -190,6 +190,7 @@ PURE = (
     "wire/settings.py",
     "server/access/auth.py",
     "server/session/history.py",
+    "bench/clips.py",
     "bench/turnfigures.py",
     "doctor/findings.py",
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.conversations.sentences import Addition, Standing
-from voiceloop.bench.suites import Clip, ClipSpeech
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.types import Pcm
 
 InterruptionKind = Literal["words", "backchannel", "cough"]

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from voiceloop.audio.frames import dbfs, levels, samples, silence
-from voiceloop.bench.suites import Rng, at_level
+from voiceloop.bench.clips import Rng, at_level
 from voiceloop.types import Pcm
 
 GRAIN_MS = 80

@@ -36,7 +36,8 @@ from voiceloop.asr.turns import (
 from voiceloop.assembly.loading import load_asr, load_vad
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples, silence
 from voiceloop.bench.asr import full_windows
-from voiceloop.bench.suites import BACKGROUND_S, LEAD_MS, TAIL_MS, Clip, Rng, read_folder
+from voiceloop.bench.clips import Clip, Rng
+from voiceloop.bench.suites import BACKGROUND_S, LEAD_MS, TAIL_MS, read_folder
 from voiceloop.engines import Asr, AsrRequest, Vad
 from voiceloop.errors import AudioError
 from voiceloop.languages import bare

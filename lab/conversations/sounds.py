@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.bench.suites import Rng, Wave, at_level, noise, rms
+from voiceloop.bench.clips import Rng, Wave, at_level, noise, rms
 from voiceloop.types import Pcm
 
 _RINGING_MS = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.conversations.clips import Interruption, LabClip
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench.suites import Clip
+from voiceloop.bench.clips import Clip
 from voiceloop.bench.takes import SPEAKER_RATE, Room, Studio
 from voiceloop.types import Clause, Event, Pcm, TurnTrace
 

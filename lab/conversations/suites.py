@@ -30,16 +30,15 @@ from lab.conversations.sentences import (
 from lab.conversations.sounds import babble, cough, hiss, hum, throat_clearing
 from lab.conversations.utterances import Utterance, place, speak
 from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.bench.clips import audible, rms
 from voiceloop.bench.suites import (
     BACKGROUND_S,
     LEAD_MS,
     SPEECH_DBFS,
     Drawn,
     Line,
-    audible,
     draw_voice,
     in_room,
-    rms,
 )
 from voiceloop.types import Pcm
 

@@ -13,7 +13,8 @@ from lab.conversations.clips import Pause, PausedSaid, TimedWord
 from lab.conversations.sentences import Sentence
 from voiceloop.audio.frames import SPEECH_RATE, fade_in, fade_out, samples, silence
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.bench.suites import FADE_MS, MARGIN_MS, Line, at_level, audible, by_espeak, resampled
+from voiceloop.bench.clips import at_level, audible
+from voiceloop.bench.suites import FADE_MS, MARGIN_MS, Line, by_espeak, resampled
 from voiceloop.types import Pcm, Span, SpeechChunk
 
 SEEK_MS = 15

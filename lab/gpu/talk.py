@@ -15,8 +15,8 @@ from msgspec import structs
 from lab.gpu.cast import Cast
 from lab.gpu.rows import Row, at_most, checked
 from lab.gpu.standins import LevelVad, quiet, spoken
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.record import rotation
-from voiceloop.bench.suites import Clip, ClipSpeech
 from voiceloop.bench.takes import FOLLOWED, MODES, Studio
 from voiceloop.bench.turnfigures import Outcome, outcome
 from voiceloop.engines import Engines

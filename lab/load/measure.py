@@ -28,10 +28,11 @@ from lab.load import figures
 from lab.load.plan import RATE, CallResults, Calls
 from voiceloop.assembly.loading import open_engines
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
+from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import Bench
 from voiceloop.bench.latency import brief
 from voiceloop.bench.record import BenchRecord, engines, surroundings
-from voiceloop.bench.suites import Clip, build
+from voiceloop.bench.suites import build
 from voiceloop.bundled import bundled
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError

@@ -29,7 +29,8 @@ from tests.support.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.assembly.loading import load_asr, load_vad, warm_asr
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
-from voiceloop.bench.suites import SPEECH, read_folder, room
+from voiceloop.bench.clips import room
+from voiceloop.bench.suites import SPEECH, read_folder
 from voiceloop.cli.controls import configured_word, prepared
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import ConfigError, VoiceloopError

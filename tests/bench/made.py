@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voiceloop.asr.turns import TurnEnded
-from voiceloop.bench.suites import Clip, ClipSpeech
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.takes import Take
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.types import Transcript, TurnTrace, Word

@@ -12,6 +12,7 @@ import pytest
 from lab.compare import compare
 from tests.bench.conftest import quiet
 from tests.bench.made import END, MACHINE, answered, clip, take
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.command import BenchLatency
 from voiceloop.bench.latency import (
     REPLY_TOKENS,
@@ -25,7 +26,6 @@ from voiceloop.bench.latency import (
     usual_suite,
 )
 from voiceloop.bench.record import text, word_errors
-from voiceloop.bench.suites import Clip, ClipSpeech
 from voiceloop.bench.takes import Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.errors import ConfigError

@@ -10,7 +10,8 @@ import soundfile
 
 from tests.sounds import tone
 from voiceloop.audio.frames import SPEECH_RATE, dbfs
-from voiceloop.bench.suites import LOUDEST, QUIETEST, ClipSpeech, read_folder, room
+from voiceloop.bench.clips import ClipSpeech, room
+from voiceloop.bench.suites import LOUDEST, QUIETEST, read_folder
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 

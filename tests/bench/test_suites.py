@@ -18,16 +18,9 @@ from tests.bench.truth import bounds, check_audible, check_same, events
 from voiceloop.asr.turns import TurnEnded
 from voiceloop.asr.whisper import whisper
 from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.bench.clips import Clip
 from voiceloop.bench.record import plain_words, word_error_rate, word_errors
-from voiceloop.bench.suites import (
-    ESPEAK_VOICES,
-    GENERAL,
-    Clip,
-    Line,
-    SuiteName,
-    build,
-    by_espeak,
-)
+from voiceloop.bench.suites import ESPEAK_VOICES, GENERAL, Line, SuiteName, build, by_espeak
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.settings.config import AsrConfig

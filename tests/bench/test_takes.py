@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.bench.made import at
 from voiceloop.asr.turns import SilenceLasts, TurnEvent
-from voiceloop.bench.suites import Clip, ClipSpeech
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.takes import BriefSpeaker, RecordingDetector, Replayed, Room
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.made import BEGAN, END, answered, clip, take
+from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.record import word_errors
-from voiceloop.bench.suites import ClipSpeech
 from voiceloop.bench.turnfigures import cpu_ratio, mode_figures, outcome, paired_times, ratio
 from voiceloop.trace.record import Mark
 

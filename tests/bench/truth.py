@@ -10,7 +10,8 @@ from voiceloop.asr.silero import silero
 from voiceloop.asr.turns import SpeechDetector, TurnEvent
 from voiceloop.audio.frames import Framer, samples
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.bench.suites import LEAD_MS, Clip
+from voiceloop.bench.clips import Clip
+from voiceloop.bench.suites import LEAD_MS
 from voiceloop.settings.config import TurnConfig, VadConfig
 from voiceloop.types import Pcm
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.conversations.gaps import FADE_MS, GRAIN_MS, Gap, background, insert
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
-from voiceloop.bench.suites import room
+from voiceloop.bench.clips import room
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.pure

@@ -13,7 +13,7 @@ from lab.conversations.suites import LEAD_MS, PAUSE_MS
 from tests.lab.made import at
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import samples
-from voiceloop.bench.suites import Clip, ClipSpeech, room
+from voiceloop.bench.clips import Clip, ClipSpeech, room
 from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm, Word
 

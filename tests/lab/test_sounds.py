@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lab.conversations.sounds import Rng, babble, cough, hiss, hum
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.bench.suites import ROOM_DBFS, at_level, rms, room
+from voiceloop.bench.clips import ROOM_DBFS, at_level, rms, room
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.pure

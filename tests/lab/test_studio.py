@@ -10,7 +10,7 @@ import pytest
 from lab.conversations.clips import Interruption
 from lab.conversations.studio import InterruptedRoom
 from tests.bench.made import at
-from voiceloop.bench.suites import Clip, ClipSpeech
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.types import Clause, Pcm
 
 pytestmark = pytest.mark.virtual

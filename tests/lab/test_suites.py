@@ -16,7 +16,8 @@ from tests.bench.truth import ROUNDING, bounds, check_audible, check_same, event
 from voiceloop.asr.turns import SpeechStarted
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.bench.suites import ROOM_DBFS, SPEECH_DBFS, Line, rms
+from voiceloop.bench.clips import ROOM_DBFS, rms
+from voiceloop.bench.suites import SPEECH_DBFS, Line
 
 pytestmark = pytest.mark.real
 

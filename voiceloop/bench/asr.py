@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from voiceloop.assembly.loading import load_asr
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench import suites
+from voiceloop.bench.clips import Clip, at_level, room
 from voiceloop.bench.command import BenchAsr, Found
 from voiceloop.bench.record import (
     BenchRecord,
@@ -113,7 +114,7 @@ def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
     ]
 
 
-def beginnings(clips: Iterable[suites.Clip]) -> list[DecodeCase]:
+def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
     """Return each clip, and the beginnings of it that end before its speech. If it is not known
     where the speech ends, the end of the clip is used."""
     return [
@@ -142,11 +143,9 @@ def short(count: int, seed: int) -> list[DecodeCase]:
     around = silence(samples(MARGIN_MS))
     made: list[DecodeCase] = []
     for number, line in enumerate(lines):
-        pcm = suites.at_level(pcms[number % 2][number // 2], SPEECH_DBFS)
+        pcm = at_level(pcms[number % 2][number // 2], SPEECH_DBFS)
         sound = np.concatenate((around, pcm, around))
-        made.append(
-            DecodeCase(f"short-{number:03}", sound + suites.room(rng, len(sound)), line.text)
-        )
+        made.append(DecodeCase(f"short-{number:03}", sound + room(rng, len(sound)), line.text))
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from voiceloop.assembly.loading import open_engines
+from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Found
 from voiceloop.bench.modes import without_draft
 from voiceloop.bench.record import (
@@ -23,7 +24,7 @@ from voiceloop.bench.record import (
     word_error_rate,
     word_errors,
 )
-from voiceloop.bench.suites import SPEECH, Clip, build, of_people, read_folder
+from voiceloop.bench.suites import SPEECH, build, of_people, read_folder
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Studio, Take
 from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
 from voiceloop.errors import ConfigError

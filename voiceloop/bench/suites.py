@@ -1,4 +1,4 @@
-"""The clips of the bench, each the sound of one turn: suites of synthetic speech, and recordings.
+"""Where the clips of the bench come from: suites of synthetic speech, and folders of recordings.
 
     starter    questions that the starter models were not trained on
     questions  questions and requests of many kinds for any models, in voices of flite
@@ -11,10 +11,6 @@ was not trained on the voices of flite, nor on similar ones.
 
 A file `NAME.txt` beside the recording `NAME.wav` may have its words. It is not known where in the
 recording they are spoken.
-
-All sounds are mono at 16 kHz. Positions are indices of samples, from the beginning of the clip. An
-end is the index after the last sample. A sample belongs to speech if it is audible
-(`playback.AUDIBLE`) before any noise is added.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ import re
 import subprocess
 import tomllib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -33,12 +29,11 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import soundfile
 
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, dbfs, fade_in, fade_out, samples, silence
-from voiceloop.audio.playback import AUDIBLE
+from voiceloop.bench.clips import Clip, ClipSpeech, Rng, at_level, audible, room
 from voiceloop.errors import AudioError, EngineError
 from voiceloop.process import deaf_to_ctrl_c, end_in_silence
 from voiceloop.tts.espeak import Espeak
@@ -60,12 +55,6 @@ SLOWEST, FASTEST = 0.85, 1.1
 INSTALL = "install the package flite, or choose a suite that does without: --suite starter"
 SuiteName = Literal["starter", "questions"]
 Item = TypeVar("Item")
-Rng = np.random.Generator
-Wave = npt.NDArray[np.float64]
-
-ROOM_DBFS = -66.0
-"""RMS level of the noise of a quiet room, in dB relative to full scale. The loudest samples of this
-noise are some 4 dB below `playback.AUDIBLE`."""
 
 _FOLDER = Path(__file__).parent
 SENTENCES = tomllib.loads((_FOLDER / "sentences.toml").read_text(encoding="utf-8"))
@@ -97,72 +86,6 @@ STEP_MS = 10
 """Length in ms of the pieces of a recording whose levels are measured."""
 QUIETEST, LOUDEST = -90.0, -45.0
 """Bounds of the level of the noise after a recording, in dB relative to full scale."""
-
-
-def rms(pcm: npt.ArrayLike) -> float:
-    """Return the root mean square of the samples `pcm`; 0 for no samples."""
-    wave = np.asarray(pcm, np.float64)
-    return float(np.sqrt(np.mean(wave * wave))) if wave.size else 0.0
-
-
-def at_level(sound: npt.ArrayLike, dbfs: float) -> Pcm:
-    """Scale `sound` to an RMS level of `dbfs`, in dB relative to full scale. At least one sample of
-    `sound` must not be 0."""
-    return (np.asarray(sound, np.float64) * (10 ** (dbfs / 20) / rms(sound))).astype(np.float32)
-
-
-def noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
-    """Draw `count` samples of noise that can be repeated without an audible seam.
-
-    The spectrum of white noise is multiplied by `gain`, a function of the frequencies in hertz.
-    """
-    spectrum = np.fft.rfft(rng.standard_normal(count))
-    hz = np.fft.rfftfreq(count, 1 / SPEECH_RATE).astype(np.float64)
-    return np.fft.irfft(spectrum * gain(hz), count)
-
-
-def room(rng: Rng, count: int, dbfs: float = ROOM_DBFS) -> Pcm:
-    """Draw `count` samples of the noise of a quiet room, at an RMS level of `dbfs`. Above 100 Hz
-    the spectrum falls by 3 dB per octave."""
-    return at_level(noise(rng, count, lambda hz: (1 + hz / 100) ** -0.5), dbfs)
-
-
-@dataclass(frozen=True, slots=True)
-class ClipSpeech:
-    """The words of a clip, and where they are spoken. Values that are not known are None."""
-
-    text: str | None = None
-    start: int | None = None
-    """Index of the first audible sample."""
-    end: int | None = None
-    """Index of the sample after the last audible one: the true end of speech."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clip:
-    """The sound of one turn at the microphone: some silence, then speech, and at last only noise
-    without end."""
-
-    name: str
-    pcm: Pcm
-    background: Pcm
-    """Noise that is repeated without end. `pcm` contains it already, and after `pcm` it goes on."""
-    said: ClipSpeech
-
-    def read(self, start: int, count: int) -> Pcm:
-        """Return `count` samples from `start` on. After the end of `pcm` there is only noise."""
-        at = np.arange(start, start + count)
-        heard = self.background[at % len(self.background)]
-        inside = at < len(self.pcm)
-        heard[inside] = self.pcm[at[inside]]
-        return heard
-
-
-def audible(pcm: Pcm) -> tuple[int, int]:
-    """Return the index of the first audible sample of `pcm`, and the index after the last one. At
-    least one sample must be audible."""
-    loud = np.flatnonzero(np.abs(pcm) >= AUDIBLE)
-    return int(loud[0]), int(loud[-1]) + 1
 
 
 @dataclass(frozen=True, slots=True)

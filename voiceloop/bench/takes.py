@@ -21,7 +21,7 @@ from msgspec import structs
 from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples
-from voiceloop.bench.suites import Clip
+from voiceloop.bench.clips import Clip
 from voiceloop.engines import AsrRequest, Engines, Llm
 from voiceloop.session import Session
 from voiceloop.settings.config import Config, TurnConfig

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from voiceloop.asr.turns import TurnEnded
 from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.record import WordErrors, share, spread, word_errors
-from voiceloop.bench.suites import ClipSpeech
 from voiceloop.bench.takes import Take
 from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
