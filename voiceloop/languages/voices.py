@@ -1,66 +1,18 @@
 """Describes voices for people, from the names of the voices.
 
 Names of Kokoro's and Piper's voices contain language and region, and Kokoro's also the sex of the
-speaker. For Piper's voices the sex is in a table, as far as it is known.
+speaker. For Piper's voices the sex is in `voices.toml`, as far as it is known.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-LANGUAGES = {
-    code: name
-    for code, _, name in (
-        entry.strip().partition(" ")
-        for entry in """
-        af Afrikaans, am Amharic, an Aragonese, ar Arabic, as Assamese, az Azerbaijani,
-        ba Bashkir, be Belarusian, bg Bulgarian, bn Bengali, bs Bosnian, ca Catalan, chr Cherokee,
-        cmn Chinese, cs Czech, cv Chuvash, cy Welsh, da Danish, de German, el Greek, en English,
-        eo Esperanto, es Spanish, et Estonian, eu Basque, fa Persian, fi Finnish, fo Faroese,
-        fr French, ga Irish, gd Gaelic, gn Guarani, grc Ancient Greek, gu Gujarati, hak Hakka,
-        haw Hawaiian, hbs Croatian, he Hebrew, hi Hindi, hr Croatian, ht Haitian Creole,
-        hu Hungarian, hy Armenian, ia Interlingua, id Indonesian, io Ido, is Icelandic,
-        it Italian, ja Japanese, jbo Lojban, ka Georgian, kaa Karakalpak, kk Kazakh,
-        kl Greenlandic, kn Kannada, ko Korean, kok Konkani, ku Kurdish, ky Kyrgyz, la Latin,
-        lb Luxembourgish, lt Lithuanian, ltg Latgalian, lv Latvian, mi Māori, mk Macedonian,
-        ml Malayalam, mr Marathi, ms Malay, mt Maltese, my Burmese, nb Norwegian, nci Nahuatl,
-        ne Nepali, nl Dutch, no Norwegian, nog Nogai, om Oromo, or Odia, pa Punjabi,
-        pap Papiamento, pl Polish, pt Portuguese, qu Quechua, quc K'iche', ro Romanian,
-        ru Russian, sd Sindhi, shn Shan, si Sinhala, sk Slovak, sl Slovenian, smj Lule Sámi,
-        sq Albanian, sr Serbian, sv Swedish, sw Swahili, ta Tamil, te Telugu, th Thai,
-        ti Tigrinya, tk Turkmen, tn Setswana, tr Turkish, tt Tatar, ug Uyghur, uk Ukrainian,
-        ur Urdu, uz Uzbek, vi Vietnamese, yue Cantonese, zh Chinese
-        """.split(",")
-    )
-}
-"""Names of languages, by code."""
-PEOPLE = {
-    "de": "German",
-    "en": "British",
-    "en-029": "Caribbean",
-    "en-gb": "British",
-    "en-gb-scotland": "Scottish",
-    "en-gb-x-gbclan": "Lancastrian",
-    "en-gb-x-gbcwmd": "West Midlands",
-    "en-gb-x-rp": "Received Pronunciation",
-    "en-us": "American",
-    "en-us-nyc": "New Yorker",
-    "es": "Spanish",
-    "es-419": "Latin American",
-    "es-ar": "Argentinian",
-    "es-mx": "Mexican",
-    "fr": "French",
-    "fr-be": "Belgian",
-    "fr-ch": "Swiss",
-    "hi": "Indian",
-    "it": "Italian",
-    "nl": "Dutch",
-    "nl-be": "Flemish",
-    "pt": "Portuguese",
-    "pt-br": "Brazilian",
-}
-"""Adjectives for speakers, by the code of their language, with or without a region: `en-gb`."""
 KOKORO_LANGUAGES = {
     "a": "en-us",
     "b": "en-gb",
@@ -74,20 +26,16 @@ KOKORO_LANGUAGES = {
 
 Japanese and Chinese are missing: their voices were trained with other phonemes than espeak-ng's.
 """
-PIPER_PEOPLE = {
-    "alba": "woman",
-    "cori": "woman",
-    "davefx": "man",
-    "joe": "man",
-    "kristin": "woman",
-    "thorsten": "man",
-}
-"""Whether a speaker of Piper's voices is a woman or a man, as far as it is known."""
-
 _KOKORO_NAME = re.compile(r"([a-z])([fm])_(\w+)", re.ASCII)
 _PIPER_NAME = re.compile(
     r"([a-z]{2,3})_([A-Z]{2,3})-(\w+)-(x_low|low|medium|high)(?:/(.+))?", re.ASCII
 )
+
+
+@cache
+def _names() -> Mapping[str, Mapping[str, str]]:
+    file = files("voiceloop.languages") / "voices.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +52,7 @@ class VoiceInfo:
     @property
     def language_name(self) -> str:
         """Return the name of the language without the region: `English`; empty if unknown."""
-        return LANGUAGES.get(self.language.partition("-")[0], "")
+        return _names()["languages"].get(self.language.partition("-")[0], "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +83,15 @@ def described(name: str, language: str) -> VoiceInfo:
         title = piper.speaker.replace("_", " ").title()
         pieces = [title, piper.within, "" if piper.quality == "medium" else f"({piper.quality})"]
         code = f"{piper.language}-{piper.region.lower()}"
-        person = PIPER_PEOPLE.get(piper.speaker, "")
+        person = _names()["piper"].get(piper.speaker, "")
         return _labelled(name, " ".join(filter(None, pieces)), code, person)
-    return VoiceInfo(name, PEOPLE.get(name) or LANGUAGES.get(name) or name, language)
+    known = _names()
+    label = known["people"].get(name) or known["languages"].get(name) or name
+    return VoiceInfo(name, label, language)
 
 
 def _labelled(name: str, title: str, language: str, person: str) -> VoiceInfo:
-    people = PEOPLE.get(language) or PEOPLE.get(language.partition("-")[0], "")
+    adjectives = _names()["people"]
+    people = adjectives.get(language) or adjectives.get(language.partition("-")[0], "")
     who = " ".join(filter(None, (people, person)))
     return VoiceInfo(name, f"{title}, {who}" if who else title, language)
