@@ -32,7 +32,7 @@ from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.placement import BUILDING
 from voiceloop.tts.delivery import PacedWords, deliver, sayable, windows
-from voiceloop.tts.vocoder import Vocoder, fix_weights
+from voiceloop.tts.vits import Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk, Word
 
 TURBO = WhisperConfig(
@@ -154,7 +154,7 @@ class WhisperStandIn(WindowedAsr):
 
 
 class VitsStandIn:
-    """A voice that works in the steps of `tts.coqui`: the encoding, and then each window."""
+    """A voice that works in the steps of `tts.vits`: the encoding, and then each window."""
 
     name = "transformers VITS, a stand-in"
     rate = RATE

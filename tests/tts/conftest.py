@@ -18,6 +18,9 @@ import pytest
 import torch
 
 from tests.conftest import lacking
+from voiceloop.engines import Tts
+from voiceloop.settings.config import TtsConfig
+from voiceloop.tts.coqui import coqui
 
 STOOD_IN = ("torchaudio", "torchaudio.transforms", "torchaudio.functional", "torchcodec")
 TINY = {
@@ -144,6 +147,11 @@ def make_voice(vits: Any, tmp_path_factory: pytest.TempPathFactory) -> MakeVoice
 def voice(make_voice: MakeVoice) -> Path:
     """The folder of a tiny voice with one speaker."""
     return make_voice()
+
+
+def open_voice(folder: Path, **settings: Any) -> Tts:
+    """Load a voice of Coqui TTS."""
+    return coqui(TtsConfig(engine="coqui", model=str(folder), **settings))
 
 
 def change_config(folder: Path, **settings: Any) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from voiceloop.engines import Tts
+from voiceloop.errors import VoiceloopError
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk
 
 TEXTS = (
@@ -46,3 +47,9 @@ def check_same(engine: Tts, another: Tts) -> None:
     assert np.array_equal(said, joined(say(another, clause(TEXTS[1]))))
     other = joined(say(engine, clause(TEXTS[1].replace("you", "yew"))))
     assert not np.array_equal(other[:1000], said[:1000])
+
+
+def check_line(error: VoiceloopError, *, says: str) -> None:
+    """The error is one line with a hint."""
+    assert says in error.message and error.hint
+    assert "\n" not in error.message + error.hint

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +18,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tts.conftest import HOP, QUIET, MakeVoice, change_config
-from tests.tts.saying import TEXTS, check_same, clause, joined, say
-from voiceloop.audio.playback import Playback
-from voiceloop.engines import Tts, load
+from tests.tts.conftest import HOP, QUIET, MakeVoice, change_config, open_voice
+from tests.tts.saying import TEXTS, check_line, check_same, clause, joined, say
+from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.placement import BUILDING
 from voiceloop.settings.config import TtsConfig
@@ -32,10 +31,6 @@ from voiceloop.types import Pcm
 pytestmark = pytest.mark.models
 
 FAST = 1.7
-
-
-def open_voice(folder: Path, **settings: Any) -> Tts:
-    return coqui(TtsConfig(engine="coqui", model=str(folder), **settings))
 
 
 @contextmanager
@@ -157,39 +152,8 @@ def test_the_first_chunk_comes_when_one_short_window_is_decoded(vits: Any, engin
         steps.close()
 
 
-def test_each_window_is_a_step_and_closing_stops_the_rest(vits: Any, engine: Tts) -> None:
-    whole = joined(say(engine, clause(TEXTS[2])))
-    with counted(vits) as runs:
-        steps = engine.synthesize(clause(TEXTS[2]))
-        for count in range(3):
-            next(steps)
-            assert len(runs) == count
-        steps.close()
-        assert len(runs) == 2
-        engine.synthesize(clause(TEXTS[2])).close()
-    assert np.array_equal(joined(say(engine, clause(TEXTS[2]))), whole)
-
-
 def test_a_clause_always_sounds_the_same(voice: Path, engine: Tts) -> None:
     check_same(engine, open_voice(voice))
-
-
-def test_a_clause_without_a_mark_goes_on_as_behind_a_comma(engine: Tts) -> None:
-    on = joined(say(engine, clause("so as I said", last=False)))
-    assert np.array_equal(on, joined(say(engine, clause("so as I said,"))))
-
-
-def test_speed_makes_speech_shorter(engine: Tts, fast: Tts) -> None:
-    usual, short = (len(joined(say(voice, clause(TEXTS[2])))) for voice in (engine, fast))
-    assert short < usual / 1.2
-
-
-@pytest.mark.parametrize("text", ["", " ", "...", "?!", "😀", "\x00", "\ud800", "日本語", "—"])
-def test_what_cannot_be_said_is_no_audio_and_no_error(engine: Tts, text: str) -> None:
-    said = clause(text, last=False)
-    (chunk,) = say(engine, said)
-    assert (len(chunk.pcm), chunk.last) == (0, True)
-    assert [word.span for word in chunk.words] == list(range(len(said.spans)))
 
 
 # ---- words
@@ -231,20 +195,6 @@ def test_words_of_a_phrase_that_is_said_as_one_are_told_apart(
     assert all(a.end <= b.start for a, b in pairwise(times))
     blue, inn = times[3], times[4]
     assert inn.start > blue.end  # the comma between them is nobody's
-
-
-def test_playback_counts_the_words_it_has_played(engine: Tts) -> None:
-    playback = Playback(1, 48_000)
-    said = clause(TEXTS[2])
-    playback.open = True
-    for chunk in say(engine, said):
-        playback.push(chunk)
-    playback.finish()
-    while playback.block(4800):
-        pass
-    heard = playback.heard()
-    assert heard.complete and heard.tokens == len(said.spans)
-    assert " ".join(heard.words) == said.spoken
 
 
 # ---- kinds of voices
@@ -317,11 +267,6 @@ def test_a_voice_tells_its_language(make_voice: MakeVoice, voice: Path) -> None:
     assert open_voice(folder).language() == "de"
 
 
-def test_it_is_found_by_its_name(voice: Path) -> None:
-    found = cast(Tts, load("tts", "coqui", TtsConfig(engine="coqui", model=str(voice))))
-    assert (found.name, found.rate) == (f"coqui {voice}", 22_050)
-
-
 def test_a_voice_that_was_downloaded_is_taken_by_its_name(
     voice: Path, engine: Tts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,12 +287,6 @@ def copy(voice: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "copy"
     shutil.copytree(voice, folder)
     return folder
-
-
-def check_line(error: EngineError, *, says: str) -> None:
-    assert says in error.message
-    assert error.hint
-    assert "\n" not in error.message + error.hint
 
 
 def test_a_folder_that_is_not_there_or_holds_no_voice(copy: Path, voice: Path) -> None:

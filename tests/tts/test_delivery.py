@@ -23,8 +23,10 @@ from voiceloop.tts.delivery import (
     TimedWords,
     Trimmer,
     align,
+    fitting,
     groups_of,
     pause,
+    sayable,
     trim,
     word_times,
 )
@@ -178,6 +180,31 @@ def test_words_of_unknown_times_are_told_by_a_pace_and_share_the_rest() -> None:
     alone = PacedWords(text, spans(text), rate=1200, speed=1.0)
     assert [word.end for word in alone.ended_words(0, 150, last=True)] == [40, 90, 110, 150]
     assert PacedWords("", [], rate=1200, speed=1.0).ended_words(0, 100, last=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "last", "expected"),
+    [
+        ("so as I said", False, "so as I said,"),
+        ("so as I said", True, "so as I said"),
+        ("so it is.", False, "so it is."),
+        ("a\x00b\ud800 ", True, "a b"),
+        ("?! …", False, ""),
+    ],
+)
+def test_a_clause_without_a_mark_goes_on_as_behind_a_comma(
+    text: str, *, last: bool, expected: str
+) -> None:
+    assert sayable(Clause(1, 0, text, text, last=last)) == expected
+
+
+@given(st.lists(st.text("abc,", min_size=1, max_size=9), min_size=1, max_size=30))
+def test_a_text_that_is_too_long_is_said_in_parts_without_losing_a_word(words: list[str]) -> None:
+    def encoded(text: str) -> list[int] | None:
+        return None if len(text) > 20 else [*map(ord, text)]
+
+    parts = ["".join(map(chr, ids)) for ids in fitting(" ".join(words), encoded)]
+    assert " ".join(parts).split() == words
 
 
 RATE = 8000

@@ -185,20 +185,6 @@ def test_windows_join_to_what_one_decode_gives(
     assert np.allclose(whole_again, np.ravel(whole), atol=1e-5)
 
 
-def test_each_window_is_a_step(make: Make) -> None:
-    steps = list(open_voice(make()).synthesize(clause(LONG)))
-    assert steps[0] is None  # the encoding
-    chunks = [chunk for chunk in steps if chunk is not None]
-    assert len(steps) == len(chunks) + 1 > 3
-
-
-def test_other_words_have_other_noise(make: Make, tmp_path: Path) -> None:
-    """Two texts of the same letters, whose noise alone could make them sound alike."""
-    voice = open_voice(make())
-    a, b = (joined(say(voice, clause(text))) for text in ("no no", "on on"))
-    assert len(a) != len(b) or not np.allclose(a, b, atol=1e-3)
-
-
 def test_the_symbols_read_are_what_espeak_ng_says_with_the_marks(
     make: Make, tmp_path: Path
 ) -> None:
@@ -274,7 +260,7 @@ def test_a_damaged_voice_is_one_clear_line(
     split_piper(make(), folder)
     whole = (folder / file).read_bytes()
     (folder / file).write_bytes(whole[: len(whole) // 2] if damage == b"cut" else damage)
-    with pytest.raises(ModelCorrupt, match="the voice 'voice' is damaged: ") as caught:
+    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be loaded: ") as caught:
         open_voice(folder)
     assert "\n" not in str(caught.value) and caught.value.hint
 
@@ -292,7 +278,7 @@ def test_a_damaged_voice_is_one_clear_line(
     ],
 )
 def test_a_description_that_is_none_is_one_clear_line(make: Make, said: dict[str, Any]) -> None:
-    with pytest.raises(ModelCorrupt, match="the voice 'voice' is damaged: "):
+    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be loaded: "):
         open_voice(make(**said))
 
 
@@ -303,7 +289,7 @@ def test_a_voice_in_a_language_that_espeak_ng_lacks(make: Make) -> None:
 
 def test_phonemes_beyond_the_table_are_one_clear_line(make: Make) -> None:
     file = make(phoneme_id_map={symbol: [999] for symbol in SYMBOLS})
-    with pytest.raises(ModelCorrupt, match="is damaged"):
+    with pytest.raises(ModelCorrupt, match="cannot be loaded"):
         say(open_voice(file), clause(SHORT))
 
 

@@ -17,15 +17,14 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.tts.conftest import MakeVoice, change_config
-from tests.tts.saying import TEXTS, check_same, clause, joined, say
+from tests.tts.conftest import MakeVoice, open_voice
+from tests.tts.saying import TEXTS, check_line, check_same, clause, joined, say
 from voiceloop.audio.files import WavWriter
 from voiceloop.engines import Tts
 from voiceloop.errors import AudioError, ConfigError, EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.settings.config import TtsConfig
-from voiceloop.tts.coqui import coqui
+from voiceloop.tts.coqui import coqui, load_voice
 from voiceloop.tts.delivery import trim
-from voiceloop.tts.loading import load_voice
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -34,10 +33,6 @@ XTTS = "tts_models/multilingual/multi-dataset/xtts_v2"
 SPEED = 1.3
 TOKEN = 1114
 """Samples of a token, more or less."""
-
-
-def open_voice(folder: Path, **settings: Any) -> Tts:
-    return coqui(TtsConfig(engine="coqui", model=str(folder), **settings))
 
 
 @pytest.fixture(scope="module")
@@ -125,53 +120,12 @@ def test_chunks_grow_and_the_first_needs_few_tokens(engine: Tts) -> None:
     assert all(b > 1.5 * a for a, b in pairwise(lengths[:-2]))
 
 
-def test_each_step_is_ten_tokens_and_closing_stops_the_rest(xtts: Any, engine: Tts) -> None:
-    whole = joined(say(engine, clause(TEXTS[2])))
-    runs: list[int] = []
-
-    def note(module: Any, _: Any, __: Any) -> None:
-        if type(module).__name__ == "GPT2InferenceModel":
-            runs.append(1)
-
-    handle = torch.nn.modules.module.register_module_forward_hook(note)
-    try:
-        steps = engine.synthesize(clause(TEXTS[2]))
-        for count in range(1, 4):
-            next(steps)
-            assert len(runs) == 10 * count
-        steps.close()
-        assert len(runs) == 30
-    finally:
-        handle.remove()
-    assert np.array_equal(joined(say(engine, clause(TEXTS[2]))), whole)
-
-
 def test_a_clause_always_sounds_the_same(folder: Path, engine: Tts) -> None:
     check_same(engine, open_voice(folder))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [" ".join(["several words of a clause,"] * 9), "a" * 260, "one 😀 more\x00word", "10" * 9],
-)
-def test_long_and_odd_texts_are_said_in_parts(engine: Tts, text: str) -> None:
-    audio = joined(say(engine, clause(text)))
-    assert len(audio) > TOKEN and np.isfinite(audio).all()
-
-
-def test_a_number_that_has_no_name_is_said_in_parts(engine: Any) -> None:
-    for text in ("9" * 700, "9" * 240):
-        parts = list(engine._parts(text, "en"))
-        assert len(parts) > 10 and all(len(ids) < 120 for ids in parts)
-
-
-def test_no_word_of_a_long_text_is_left_out(engine: Any) -> None:
-    text = " ".join(f"word {'abcdefghij'[i % 10]}" for i in range(90))
-    parts = [engine._tokenizer.decode(ids[1:]) for ids in engine._parts(text, "en")]
-    assert len(parts) > 1 and " ".join(parts).split() == text.split()
-
-
-# ---- words
+def test_a_number_that_has_no_name_is_said_in_parts(engine: Tts) -> None:
+    assert len(joined(say(engine, clause("9" * 240)))) > 10 * TOKEN
 
 
 # ---- voices
@@ -273,11 +227,6 @@ def copy(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
-def check_line(error: EngineError | ConfigError, *, says: str) -> None:
-    assert says in error.message and error.hint
-    assert "\n" not in error.message + error.hint
-
-
 @pytest.mark.parametrize("damage", ["", "hello\n" * 99, "[1, 2]", "cut"])
 @pytest.mark.parametrize("file", ["config.json", "model.pth", "speakers_xtts.pth", "vocab.json"])
 def test_a_damaged_voice_is_one_clear_line(copy: Path, file: str, damage: str) -> None:
@@ -293,17 +242,6 @@ def test_speakers_that_are_none(copy: Path) -> None:
     with pytest.raises(ModelCorrupt) as caught:
         open_voice(copy)
     check_line(caught.value, says=str(copy))
-
-
-def test_weights_that_do_not_fit_or_are_not_numbers(copy: Path) -> None:
-    state = torch.load(copy / "model.pth")
-    state["model"]["gpt.mel_head.bias"][3] = torch.nan
-    torch.save(state, copy / "model.pth")
-    with pytest.raises(ModelCorrupt, match="not numbers"):
-        open_voice(copy)
-    change_config(copy, args={"gpt_layers": 3})
-    with pytest.raises(ModelCorrupt, match="cannot be loaded"):
-        open_voice(copy)
 
 
 def test_files_that_are_missing(copy: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -37,7 +37,18 @@ def sayable(clause: Clause) -> str:
     return text if clause.last or text[-1] in PAUSE_MS else f"{text},"
 
 
-def middle(text: str) -> int:
+def fitting(text: str, encoded: Callable[[str], list[int] | None]) -> list[list[int]]:
+    """Return the token ids of `text`, in parts that a model can say at once. `encoded` returns the
+    ids of a part, empty if it has nothing to say; None if the part is too long. It is halved then.
+    Parts with nothing to say are left out."""
+    ids = encoded(text) if text else []
+    if ids is None and len(text) > 1:
+        at = _middle(text)
+        return fitting(text[:at].strip(), encoded) + fitting(text[at:].strip(), encoded)
+    return [ids] if ids else []
+
+
+def _middle(text: str) -> int:
     """Return the index at which to split `text`. It is near the middle, after a mark if possible,
     otherwise after a word."""
     middle = len(text) // 2

@@ -76,7 +76,7 @@ class EspeakNg:
 
     def __init__(self) -> None:
         """Load the library. Raises EngineError if that fails."""
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         try:
             path = espeakng_loader.get_data_path()
             self._lib: Any = ctypes.CDLL(espeakng_loader.get_library_path())
@@ -119,45 +119,33 @@ class EspeakNg:
         `text` must have no control characters, because the library reads commands after them.
         `voice` is an identifier; `pace` is in words per minute.
         """
+        lib, data = self._lib, text.encode()
+        size = ctypes.c_size_t(len(data) + 1)
         with self._lock:
-            return self._say(text, voice, pace)
+            self._pieces, self._words = [np.zeros(0, np.int16)], []
+            # All is set each time: that takes a fifth of a millisecond, and voices cannot mix.
+            lib.espeak_SetSynthCallback(self._callback)
+            _check(
+                lib.espeak_SetVoiceByName(voice.encode())
+                or lib.espeak_SetParameter(_RATE, pace, 0)
+                or lib.espeak_SetParameter(_PITCH, _OWN, 0)
+                or lib.espeak_SetParameter(_RANGE, _OWN, 0)
+                or lib.espeak_Synth(data, size, 0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None)
+            )
+            return from_pcm16(np.concatenate(self._pieces)), self._words
 
     def phonemes(self, text: str, voice: str) -> str:
         """Return the IPA phonemes of `text`, with spaces between words. `text` has no punctuation;
         `voice` is an identifier."""
-        with self._lock:
-            return self._phonemes(text, voice)
-
-    def _phonemes(self, text: str, voice: str) -> str:
-        lib = self._lib
-        if failed := lib.espeak_SetVoiceByName(voice.encode()):
-            raise EngineError(f"espeak-ng failed with error {failed}", "please report this")
         data = ctypes.create_string_buffer(text.encode())
         rest = ctypes.c_void_p(ctypes.addressof(data))
         said = list[str]()
-        while rest.value:  # a call reads a part of the text and moves the pointer past it
-            piece = lib.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
-            said.append((piece or b"").decode())
+        with self._lock:
+            _check(self._lib.espeak_SetVoiceByName(voice.encode()))
+            while rest.value:  # a call reads a part of the text and moves the pointer past it
+                piece = self._lib.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
+                said.append((piece or b"").decode())
         return _SWITCH.sub("", " ".join(said)).strip()
-
-    def _say(self, text: str, voice: str, pace: int) -> tuple[Pcm, list[tuple[int, int]]]:
-        lib = self._lib
-        self._pieces, self._words = [], []
-        data = text.encode()
-        size = ctypes.c_size_t(len(data) + 1)
-        # Everything is set each time: that takes a fifth of a millisecond, and voices cannot mix.
-        lib.espeak_SetSynthCallback(self._callback)
-        failed = (
-            lib.espeak_SetVoiceByName(voice.encode())
-            or lib.espeak_SetParameter(_RATE, pace, 0)
-            or lib.espeak_SetParameter(_PITCH, _OWN, 0)
-            or lib.espeak_SetParameter(_RANGE, _OWN, 0)
-            or lib.espeak_Synth(data, size, 0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None)
-        )
-        if failed:
-            raise EngineError(f"espeak-ng failed with error {failed}", "please report this")
-        pieces = self._pieces or [np.zeros(0, np.int16)]
-        return from_pcm16(np.concatenate(pieces)), self._words
 
     def _take(self, wav: Any, count: int, events: Any) -> int:
         if count > 0:
@@ -198,6 +186,11 @@ class EspeakNg:
         return voices
 
 
+def _check(failed: int) -> None:
+    if failed:
+        raise EngineError(f"espeak-ng failed with error {failed}", "please report this")
+
+
 def _languages(address: int) -> list[tuple[int, str]]:
     """Read the pairs (priority, name) at a memory address. Each is a byte and a zero-terminated
     name; a zero byte ends the list."""
@@ -210,17 +203,13 @@ def _languages(address: int) -> list[tuple[int, str]]:
 
 
 _ONE = threading.Lock()
+_loaded = cache(EspeakNg)
 
 
 def espeak_ng() -> EspeakNg:
     """Return the library, which is loaded once. Raises EngineError if that fails."""
     with _ONE:
         return _loaded()
-
-
-@cache
-def _loaded() -> EspeakNg:
-    return EspeakNg()
 
 
 def _choose(name: str, known: Mapping[str, str], kind: str) -> str:

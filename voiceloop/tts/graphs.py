@@ -17,6 +17,7 @@ import onnxruntime
 from voiceloop.errors import EngineError
 from voiceloop.placement import MemoryPart, chosen_device
 from voiceloop.process import VARIABLE
+from voiceloop.tts.errors import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class Opener:
                 return found
             reason = "its libraries for CUDA cannot be loaded"
         except Exception as error:  # onnxruntime's exception types are private
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            reason = first_line(error)
         if self._named:
             raise EngineError(
                 f"the voice cannot run on the GPU: {reason}", "set tts.device to cpu or auto"

@@ -7,8 +7,10 @@ of tokens in a text. This module does not know how text becomes phonemes.
 
 from __future__ import annotations
 
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,13 @@ import numpy.typing as npt
 
 from voiceloop.catalog.names import FOLDERS, find, voice_model
 from voiceloop.engines import Steps, Tts
-from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.errors import ModelNotFound
 from voiceloop.languages.voices import KOKORO_LANGUAGES
 from voiceloop.placement import MemoryPart
 from voiceloop.settings.config import TtsConfig
-from voiceloop.settings.schema import suggestion
 from voiceloop.status import tts_name
-from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
+from voiceloop.tts.delivery import PacedWords, deliver, fitting, nothing, sayable
+from voiceloop.tts.errors import readable, require
 from voiceloop.tts.espeak import phonemes
 from voiceloop.tts.graphs import session, voice_part
 from voiceloop.types import Clause, Pcm, SpeechChunk
@@ -33,41 +35,9 @@ PREFERRED = "af_heart"
 """The default voice, which the model's makers grade best."""
 STYLE = 256
 """Length of a style vector."""
-SYMBOLS = {
-    1: ";:,.!?",
-    9: '—…"()“” \N{COMBINING TILDE}ʣʥʦʨᵝ\uab67AI',
-    31: "O",
-    33: "Q",
-    35: "ST",
-    39: "W",
-    41: "Yᵊabcdef",
-    50: "hijklmnopqrstuvwxyzɑɐɒæ",  # noqa: RUF001
-    75: "βɔɕç",
-    80: "ɖðʤə",
-    85: "ɚɛɜ",
-    90: "ɟ",
-    92: "ɡ",  # noqa: RUF001
-    99: "ɥ",
-    101: "ɨɪʝ",
-    110: "ɯɰŋɳɲɴø",
-    118: "ɸθœ",
-    123: "ɹ",
-    125: "ɾɻ",
-    128: "ʁɽʂʃʈʧ",
-    135: "ʊʋ",
-    138: "ʌɣɤ",
-    142: "χʎ",
-    147: "ʒʔ",
-    156: "ˈˌː",
-    162: "ʰ",
-    164: "ʲ",
-    169: "↓",
-    171: "→↗↘",
-    177: "ᵻ",
-}
-"""The model's symbols. Each key is the token id of the first symbol in its string. The symbols
-after it have the next ids."""
-TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
+_SYMBOLS = tomllib.loads((files("voiceloop.tts") / "kokoro.toml").read_text(encoding="utf-8"))
+TOKENS = {char: int(id) + i for id, chars in _SYMBOLS.items() for i, char in enumerate(chars)}
+"""Token ids of the model's symbols."""
 _NEAREST = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
 """IPA letters that the model does not know, mapped to the nearest letter that it knows, or to None
 if they are left out."""
@@ -104,7 +74,7 @@ class Kokoro:
 
     def check_voice(self, name: str) -> None:
         """Raise ConfigError for a voice that the model does not have."""
-        _check(self.name, name, self._styles)
+        require(name, self._styles, self.name)
 
     def language(self, voice: str | None = None) -> str:
         """Return the code of the language that a voice speaks."""
@@ -116,8 +86,8 @@ class Kokoro:
         """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         chosen = self.voice if voice is None else voice
         style = self._styles[chosen]
-        text = sayable(clause)
-        parts = list(self._parts(text, self.language(chosen), len(style))) if text else []
+        language = self.language(chosen)
+        parts = fitting(sayable(clause), lambda text: self._ids(text, language, len(style)))
         if not parts:
             yield nothing(clause, self.rate)
             return
@@ -126,20 +96,15 @@ class Kokoro:
         words = PacedWords(clause.spoken, clause.spans, self.rate, speed)
         yield from deliver(clause, pieces, words, self.rate, speed)
 
-    def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
-        """Yield the token ids of `text`, in parts of at most `most` tokens.
-
-        A part without a letter that the model knows is left out.
-        """
-        said = phonemes(text, language).translate(_NEAREST)
-        ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
-        if len(ids) <= most:
-            if any(symbol.isalpha() for symbol in said if symbol in TOKENS):
-                yield ids
-        elif len(text) > 1:
-            at = middle(text)
-            for part in (text[:at].strip(), text[at:].strip()):
-                yield from self._parts(part, language, most)
+    def _ids(self, text: str, language: str, most: int) -> list[int] | None:
+        """Return the token ids of `text`, empty if it has no letter that the model knows. None if
+        there are more than `most`."""
+        said = [
+            symbol for symbol in phonemes(text, language).translate(_NEAREST) if symbol in TOKENS
+        ]
+        if len(said) > most:
+            return None
+        return [TOKENS[symbol] for symbol in said] if any(map(str.isalpha, said)) else []
 
     def _say(self, ids: list[int], style: Style, speed: float) -> Pcm:
         given = {
@@ -158,10 +123,8 @@ def kokoro(config: TtsConfig) -> Tts:
     `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that does not exist.
     """
     file, styles = _find_model(config)
-    try:
+    with readable(voice_model(config)):
         graph = session(file)
-    except Exception as error:  # onnxruntime's own exception types are private
-        raise _corrupt(voice_model(config), f"{file.name} cannot be read") from error
     return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
 
 
@@ -174,12 +137,7 @@ def check_voice(config: TtsConfig) -> None:
     """Raise the errors that `kokoro` would raise for the voice, without opening the model."""
     _, styles = _find_model(config)
     if config.voice:
-        _check(tts_name(config), config.voice, _with_phonemes(styles))
-
-
-def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
-    if voice not in styles:
-        raise ConfigError(f"{model} has no voice called '{voice}'", suggestion(voice, styles))
+        require(config.voice, _with_phonemes(styles), tts_name(config))
 
 
 def _with_phonemes(styles: Mapping[str, Style]) -> Mapping[str, Style]:
@@ -202,24 +160,18 @@ def _styles(name: str, folder: Path) -> Mapping[str, Style]:
     """Read the voices in a folder: one file with all of them, or a folder `voices` with one file
     for each."""
     packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
-    try:
+    with readable(name):
         if packed:
             with np.load(packed[0], allow_pickle=False) as file:
                 found = {voice: file[voice] for voice in file.files}
         else:
-            files = sorted(folder.glob("voices/*.bin"))
+            files = folder.glob("voices/*.bin")
             found = {file.stem: np.fromfile(file, np.float32) for file in files}
         styles = {
             voice: style.astype(np.float32).reshape(-1, STYLE) for voice, style in found.items()
         }
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise _corrupt(name, "its voices cannot be read") from error
     if not any(voice[:1] in KOKORO_LANGUAGES for voice in styles):
         raise ModelNotFound(
             f"there is no voice in '{name}': it holds no voices (.bin)", FOLDERS["kokoro"]
         )
     return styles
-
-
-def _corrupt(name: str, why: str) -> ModelCorrupt:
-    return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")

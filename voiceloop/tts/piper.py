@@ -12,7 +12,7 @@ from __future__ import annotations
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,11 +23,10 @@ from voiceloop.catalog.names import find, voice_model
 from voiceloop.catalog.piper import FIRST_HALF, VOCODER, VOICE
 from voiceloop.catalog.store import ModelStore
 from voiceloop.engines import Steps, Tts
-from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound, VoiceloopError
+from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.foreign import parsed
 from voiceloop.placement import MemoryPart
 from voiceloop.settings.config import TtsConfig
-from voiceloop.settings.schema import suggestion
 from voiceloop.tts.delivery import (
     TimedWords,
     deliver,
@@ -37,6 +36,7 @@ from voiceloop.tts.delivery import (
     windows,
     word_times,
 )
+from voiceloop.tts.errors import readable, require
 from voiceloop.tts.espeak import espeak_ng, phonemes
 from voiceloop.tts.graphs import Opener, session, voice_part
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
@@ -80,7 +80,7 @@ def describe(folder: Path, name: str) -> Description:
             f"there is no voice of Piper in {folder}",
             "name a voice's .onnx file, with its .onnx.json beside it",
         )
-    with _readable(name):
+    with readable(name):
         said: Any = parsed((folder / VOICE).read_text(encoding="utf-8"))
         phonemes = said.get("phoneme_type", "espeak") == "espeak"
         code = str(said.get("language", {}).get("code", "")).replace("_", "-").lower()
@@ -123,7 +123,7 @@ class PiperVoice:
     def __init__(self, described: Description, opened: Callable[[Path], Any] = session) -> None:
         """Load the voice; `opened` opens a graph. Raises ModelCorrupt, and what `opened` raises."""
         self.described = described
-        with _readable(described.name):
+        with readable(described.name):
             self._encoder = opened(described.folder / FIRST_HALF)
             self._vocoder = opened(described.folder / VOCODER)
             noted = self._vocoder.get_modelmeta().custom_metadata_map
@@ -153,7 +153,7 @@ class PiperVoice:
             "noise": np.roll(self._noise, seed % NOISE_FRAMES, axis=2),
             **self._speaker(speaker),
         }
-        with _readable(said.name):
+        with readable(said.name):
             latent, durations = cast(
                 "Sequence[np.ndarray[Any, np.dtype[np.float32]]]",
                 self._encoder.run(["latent", "durations"], inputs),
@@ -170,7 +170,7 @@ class PiperVoice:
         for start, end in windows(frames):
             begin = max(0, start - self._before)
             latent = encoded.latent[:, :, begin : end + self._after]
-            with _readable(self.described.name):
+            with readable(self.described.name):
                 (pcm,) = self._vocoder.run(None, {"latent": latent, **self._speaker(speaker)})
             sound = np.ravel(cast(Pcm, pcm))
             piece = sound[(start - begin) * self.hop : (end - begin) * self.hop]
@@ -197,19 +197,6 @@ class PiperVoice:
         if not self.described.phonemes:
             return unicodedata.normalize("NFD", text.lower())
         return unicodedata.normalize("NFD", phonemes(text, self.described.language))
-
-
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    try:
-        yield
-    except VoiceloopError:
-        raise
-    except Exception as error:  # onnxruntime's exception types are private; JSON may hold anything
-        said = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelCorrupt(
-            f"the voice '{name}' is damaged: {said}", "copy it again, or pull it again"
-        ) from error
 
 
 class Piper:
@@ -249,7 +236,7 @@ class Piper:
 
     def check_voice(self, name: str) -> None:
         """Raise ConfigError for a voice that no model at hand has."""
-        _check(name, self._own, self._models)
+        _require(name, self._own, self._models)
 
     def language(self, voice: str | None = None) -> str:
         """Return the code of the language that a voice speaks."""
@@ -295,13 +282,12 @@ def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
 def check_voice(config: TtsConfig) -> None:
     """Raise the errors that `piper` would raise for the voice, without opening its graphs."""
     own, others = _find_models(config)
-    _check(_named(own, config.voice), own, _by_voice(own, others))
+    _require(_named(own, config.voice), own, _by_voice(own, others))
 
 
-def _check(voice: str, own: Description, models: Mapping[str, Description]) -> None:
+def _require(voice: str, own: Description, models: Mapping[str, Description]) -> None:
     if voice not in models:
-        hint = suggestion(voice, [*models, *own.speakers])
-        raise ConfigError(f"piper {own.name} has no voice called '{voice}'", hint)
+        require(voice, [*models, *own.speakers], f"piper {own.name}")
 
 
 def _named(own: Description, voice: str) -> str:

@@ -60,6 +60,7 @@ def rules(language: Language) -> dict[str, Rule]:
 
 
 _FUNCTIONS: dict[str, Callable[[Any, Match], str]] = {}
+"""Functions of the rules without a template, by name."""
 
 
 def _say(entry: Mapping[str, str], spoken: SpeakingRules | None) -> Callable[[Match], str]:

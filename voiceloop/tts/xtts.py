@@ -27,9 +27,9 @@ from voiceloop.audio.frames import silence
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
-from voiceloop.settings.schema import suggestion
-from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
-from voiceloop.tts.vocoder import LENGTHS, ClauseNoise, Vocoder, fix_weights
+from voiceloop.tts.delivery import PacedWords, deliver, fitting, nothing, sayable
+from voiceloop.tts.errors import require
+from voiceloop.tts.vits import LENGTHS, ClauseNoise, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 STEP = 10
@@ -120,9 +120,7 @@ class Xtts:
                 f"{self.name} has no speakers of its own",
                 "set tts.voice to a recording of somebody who agrees to it: me.wav",
             )
-        if speaker not in known:
-            hint = suggestion(speaker, known)
-            raise ConfigError(f"{self.name} has no speaker called '{speaker}'", hint)
+        require(speaker, known, self.name, "speaker")
         if language not in self._languages:
             raise ConfigError(
                 f"{self.name} does not speak '{language}'",
@@ -144,7 +142,7 @@ class Xtts:
         del speed
         speaker, language = _split_voice(self.voice if voice is None else voice)
         text = sayable(clause)
-        parts = list(self._parts(text, language)) if text else []
+        parts = fitting(text, lambda part: self._ids(part, language))
         if not parts:
             yield nothing(clause, self.rate)
             return
@@ -156,25 +154,19 @@ class Xtts:
         words = PacedWords(clause.spoken, clause.spans, self.rate, self._stretch.speed)
         yield from deliver(clause, pieces, words, self.rate, self._stretch.speed)
 
-    def _parts(self, text: str, language: str) -> Iterator[list[int]]:
-        """Yield the token ids of `text`, in parts that the model can say at once.
-
-        A part without a letter or digit that the model knows is left out.
-        """
-        ids: list[int] | None = None
-        if len(text) <= self._tokenizer.char_limits.get(language.partition("-")[0], 250):
-            try:
-                ids = self._tokenizer.encode(text.lower(), lang=language)
-            except (ArithmeticError, NotImplementedError, ValueError):
-                ids = None  # for example a number that the library cannot put into words
-        if ids is not None and len(ids) < self._most:
-            # The first token is the language.
-            if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))):
-                yield ids
-        elif len(text) > 1:
-            at = middle(text)
-            yield from self._parts(text[:at].strip(), language)
-            yield from self._parts(text[at:].strip(), language)
+    def _ids(self, text: str, language: str) -> list[int] | None:
+        """Return the token ids of `text`, empty if it has no letter or digit that the model knows.
+        None if the model cannot say it at once."""
+        if len(text) > self._tokenizer.char_limits.get(language.partition("-")[0], 250):
+            return None
+        try:
+            ids = self._tokenizer.encode(text.lower(), lang=language)
+        except (ArithmeticError, NotImplementedError, ValueError):
+            return None  # for example a number that the library cannot put into words
+        if len(ids) >= self._most:
+            return None
+        # The first token is the language.
+        return ids if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))) else []
 
     def _pieces(
         self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool

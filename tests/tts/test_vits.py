@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voiceloop.tts.delivery import FIRST, LARGEST, windows
-from voiceloop.tts.vocoder import LENGTHS, Vocoder, geometry
+from voiceloop.tts.vits import LENGTHS, Vocoder, geometry
 
 pytestmark = pytest.mark.models
 
@@ -47,13 +47,12 @@ def decoder(vits: Any, request: pytest.FixtureRequest) -> Any:
 
 def test_a_frame_depends_on_its_context_and_on_all_of_it(decoder: Any) -> None:
     shape = geometry(decoder)
-    before, after = shape.context()
     frame, frames = 40, 90
     latent = torch.randn(1, CHANNELS, frames, requires_grad=True)
     samples = decoder(latent)[0, 0, frame * shape.hop : (frame + 1) * shape.hop]
     (slope,) = torch.autograd.grad(samples.square().sum(), latent)
     depends = slope[0].abs().sum(0).nonzero().flatten().tolist()
-    assert depends == list(range(frame - before, frame + after + 1))
+    assert depends == list(range(frame - shape.before, frame + shape.after + 1))
 
 
 @settings(max_examples=40)
@@ -82,7 +81,7 @@ def test_windows_of_a_few_lengths_sound_like_exact_ones(
     latent = torch.randn(1, CHANNELS, frames, generator=torch.Generator().manual_seed(frames))
     cut = list(windows(frames))
     exact, given = Vocoder(decoder), list[int]()
-    before, after = geometry(decoder).context()
+    shape = geometry(decoder)
     decoder.register_forward_pre_hook(lambda module, args: given.append(args[0].shape[-1]))
     bucketed = Vocoder(decoder, LENGTHS["cuda"])
     for start, end in cut:
@@ -91,15 +90,10 @@ def test_windows_of_a_few_lengths_sound_like_exact_ones(
         pcm = bucketed.decode(latent, start, end)
         assert pcm.shape == plain.shape
         assert np.abs(pcm - plain).max() < 1e-5
-        whole = start < before and end > frames - after
+        whole = start < shape.before and end > frames - shape.after
         assert whole or given[-1] in LENGTHS["cuda"]
         # All lengths are planned in the first call, and no other is met later.
         assert len(given) == 1 or (start == 0 and given[:-1] == list(LENGTHS["cuda"]))
-
-
-def test_a_window_gives_its_frames_and_nothing_else(decoder: Any) -> None:
-    vocoder = Vocoder(decoder)
-    assert vocoder.decode(torch.randn(1, CHANNELS, 30), 4, 9).shape == (5 * vocoder.hop,)
 
 
 def test_weights_are_fixed_once_and_stay_what_they_were(vits: Any) -> None:
