@@ -14,9 +14,7 @@ from random import Random
 import pytest
 
 from tests.tts import listening
-from tests.tts.test_clauses import burst
 from voiceloop.languages import language
-from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.normalize import normalize
 
 pytestmark = pytest.mark.pure
@@ -253,23 +251,6 @@ def test_what_is_said_is_what_was_meant(kind: Callable[[str, Random], Case], cod
     random = Random(f"{kind.__name__} {code}")
     cases = [kind(code, random) for _ in range(EACH)]
     assert [case for case in cases if case[1] != case[2]] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_what_is_cut_while_it_is_written_is_the_same(
-    kind: Callable[[str, Random], Case], code: str
-) -> None:
-    random = Random(f"cut {kind.__name__} {code}")
-    begin, go_on = {"en": ("and so we go", "then"), "de": ("und so geht es", "dann")}.get(
-        code, ("y así nos vamos", "luego")
-    )
-    for written in (kind(code, random)[0] for _ in range(EACH)):
-        text = f"{begin} {written} {go_on}"
-        cutter = ClauseCutter(7, language(code))
-        clauses = cutter.feed(burst(list(text))) + cutter.flush()
-        assert " ".join(clause.spoken for clause in clauses) == heard(text, code)
 
 
 @pytest.mark.parametrize("code", CODES)
