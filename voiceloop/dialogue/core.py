@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -73,10 +74,9 @@ def _take_of_reply(state: ConversationState, report: inputs.FromReply) -> None:
         goes_on = isinstance(report, inputs.Sounding | inputs.ToolsCalled | inputs.ToolReturned)
         state.model = state.model if goes_on else None
     match report:
-        case inputs.Sounding() if turn.phase is Phase.COMMITTED:
-            state.change(turn.id, phase=Phase.SPEAKING)
         case inputs.Sounding():
-            pass
+            if turn.phase is Phase.COMMITTED:
+                state.change(turn.id, phase=Phase.SPEAKING)
         case inputs.ToolsCalled():
             _call(state, turn, report)
         case inputs.ToolReturned():
@@ -103,19 +103,16 @@ def _call(state: ConversationState, turn: Turn, report: inputs.ToolsCalled) -> N
 def _take_of_client(state: ConversationState, request: inputs.FromClient) -> None:
     """Apply a request to the state."""
     match request:
-        case inputs.Write():
-            words = (Word(request.text, 0.0, 0.0, 1.0),)
-            _begin_unheard(state, state.next_number(), words, request.options)
-        case inputs.BringResults():
-            number = request.returned[0][0].turn
-            _begin_unheard(state, number, (), request.options, request.returned)
-        case inputs.Rang():
-            _ring(state, request.text)
+        case inputs.Write() | inputs.BringResults():
+            _write(state, request)
+        case inputs.Rang() if state.settings.reply.skills:
+            _announce(state, Announcement(request.text, insists=True))
+        case inputs.Rang():  # replies have no skills, so it is only shown
+            state.ask(actions.Show(Notice(request.text)))
         case inputs.Announce():
             if state.settings.thinks:
-                state.ask(
-                    actions.Answering(_announce(state, Announcement(request.text, insists=False)))
-                )
+                turn = _announce(state, Announcement(request.text, insists=False))
+                state.ask(actions.Answering(turn.number))
         case inputs.Respond():
             _respond(state, request.options)
         case inputs.Cancel():
@@ -130,46 +127,34 @@ def _take_of_client(state: ConversationState, request: inputs.FromClient) -> Non
             _conduct(state, request)
 
 
-def _begin_unheard(
-    state: ConversationState,
-    number: int,
-    words: tuple[Word, ...],
-    options: Options | None,
-    returned: Sequence[Returned] = (),
-) -> None:
-    """Begin a turn in which nobody speaks."""
-    final = Transcript(number, 1, words, final=True)
-    turn = state.add(
-        number,
-        state.settings.language,
-        ended=True,
-        words=TurnWords(final),
-        # A reply with options of its own answers this turn alone, so it is not left to a later one.
-        request=AnswerRequest(insisted=options is not None, options=options),
-        returned=returned,
-    )
+def _write(state: ConversationState, request: inputs.Write | inputs.BringResults) -> None:
+    """Begin a turn with what the user has written, or with the results of tools."""
+    returned: Sequence[Returned] = ()
+    if isinstance(request, inputs.Write):
+        number, words = state.next_number(), (Word(request.text, 0.0, 0.0, 1.0),)
+    else:
+        returned, words = request.returned, ()
+        number = returned[0][0].turn
+    # A reply with options of its own answers this turn alone, so it is not left to a later one.
+    answer = AnswerRequest(insisted=request.options is not None, options=request.options)
+    turn = _begin_unheard(state, number, words, request=answer, returned=returned)
     state.last_answered = turn.id
-    state.ask(actions.Begin(turn.id, number, None))
     state.ask(actions.Answering(number))
 
 
-def _ring(state: ConversationState, text: str) -> None:
-    """Tell the user that a timer is over. If replies have no skills, only show a notice."""
-    if not state.settings.reply.skills:
-        state.ask(actions.Show(Notice(text)))
-    else:
-        _announce(state, Announcement(text, insists=True))
+def _announce(state: ConversationState, announcement: Announcement) -> Turn:
+    """Begin a turn in which `announcement` is said."""
+    return _begin_unheard(state, state.next_number(), (), announces=announcement)
 
 
-def _announce(state: ConversationState, announcement: Announcement) -> int:
-    """Begin a turn in which `announcement` is said, and return the turn's number."""
-    number = state.next_number()
-    nothing = TurnWords(Transcript(number, 1, (), final=True))
-    turn = state.add(
-        number, state.settings.language, ended=True, words=nothing, announces=announcement
-    )
+def _begin_unheard(
+    state: ConversationState, number: int, words: tuple[Word, ...], **known: Any
+) -> Turn:
+    """Begin a turn in which nobody speaks, with the fields `known`, and return it."""
+    said = TurnWords(Transcript(number, 1, words, final=True))
+    turn = state.add(number, state.settings.language, ended=True, words=said, **known)
     state.ask(actions.Begin(turn.id, number, None))
-    return number
+    return turn
 
 
 def _respond(state: ConversationState, options: Options | None) -> None:

@@ -189,16 +189,15 @@ class EndpointPolicy:
     def silence_ms(self, turn: Turn) -> int | None:
         """Return the milliseconds of silence that end the turn. None while its words are not known
         or not judged, and once it has ended."""
-        words = bare(turn.text)
+        words, known = bare(turn.text), turn.end_probability
         if turn.words.whole is None or turn.ended:
             return None
         if not words or not self.asks_model:
             return hangover_ms(TurnSoFar(turn.text, None, self.config, turn.language))
         if self.unread(turn, words) or self.unheard(turn):
             return None
-        probability = turn.end_probability.probability if turn.end_probability else None
         about = self.config, turn.language, self.calibration, _sound_of(turn)
-        found = hangover_ms(TurnSoFar(turn.text, probability, *about))
+        found = hangover_ms(TurnSoFar(turn.text, known and known.probability, *about))
         return max(found, self.config.hangover_ms) if turn.resumes else found
 
     def unread(self, turn: Turn, words: str) -> bool:
@@ -222,22 +221,24 @@ class EndpointPolicy:
 
     def expects(self, turn: Turn, words: str) -> bool:
         """Return whether `words`, while the user still speaks, are probably the whole turn."""
-        known = turn.end_probability
-        if turn.words.whole is not None or known is None or known.words != words:
+        known = self._known(turn, words)
+        if turn.words.whole is not None or known is None or not self.asks_model:
             return False
-        if known.probability is None or self.calibration is None or not self.asks_model:
-            return False
-        likely = known.probability >= self.calibration.complete_above
-        return likely and bare(turn.hypothesis) == words
+        probability, calibration = known
+        return probability >= calibration.complete_above and bare(turn.hypothesis) == words
 
     def doubts(self, turn: Turn, words: str) -> bool:
         """Return whether the user, who is silent after these `words`, will probably go on."""
+        known = self._known(turn, words)
+        return known is not None and not turn.ended and goes_on(*known, _sound_of(turn))
+
+    def _known(self, turn: Turn, words: str) -> tuple[float, Calibration] | None:
+        """Return the probability that the turn ends after `words`, and what it means. None if one
+        of them is not known."""
         known = turn.end_probability
-        if turn.ended or known is None or known.words != words:
-            return False
-        if known.probability is None or self.calibration is None:
-            return False
-        return goes_on(known.probability, self.calibration, _sound_of(turn))
+        if known is None or known.words != words or known.probability is None:
+            return None
+        return self.calibration and (known.probability, self.calibration)
 
 
 def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
@@ -266,12 +267,8 @@ def _hangover_ms(state: ConversationState) -> int:
     config, turn = state.settings.policy, state.turn(state.listening)
     if turn and turn.hangover_ms is not None:
         return turn.hangover_ms
-    waits = (
-        turn
-        and not turn.dismissed
-        and ENDPOINT_RULES[config.endpoint].needs_words
-        and state.abilities.recognises
-    )
+    needs_words = ENDPOINT_RULES[config.endpoint].needs_words and state.abilities.recognises
+    waits = needs_words and turn and not turn.dismissed
     return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
 
 
