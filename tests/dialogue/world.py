@@ -68,10 +68,9 @@ class World:
     told: list[tuple[inputs.Input, float]] = field(default_factory=list)
     answers: list[Sequence[actions.Action]] = field(default_factory=list)
     receive: Receive = receive
-    kind: type[ConversationState] = ConversationState
 
     def __post_init__(self) -> None:
-        self.state = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
+        self.state = ConversationState(self.settings, self.abilities, {"en": CALIBRATION})
         self.now, self.sample = 1.0, 16_000
         self.live: dict[int, Live] = {}
         self.over: set[int] = set()
