@@ -372,7 +372,7 @@ async def _make(dialogue: ClientConversation, out: Out, spoken: SpokenResponse) 
             await speak(cutter.flush())
     finally:
         with anyio.CancelScope(shield=True):
-            spoken.read = conversation.tokens_read
+            spoken.read = conversation.standing.tokens_read
             await runner.call(conversation.close, priority=GUESS)
 
 
@@ -411,7 +411,7 @@ async def _answer(
                 await write(item)  # only now: its sound follows the events that begin the message
             if ends:
                 return written
-    limited = await runner.call(lambda: conversation.limited, priority=GUESS)
+    limited = conversation.standing.limited
     spoken.ending = spoken.ending or (TOO_LONG if limited else None if said else NOTHING_SAID)
     return written
 
