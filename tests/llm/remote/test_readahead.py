@@ -15,7 +15,7 @@ from tests.llm.remote.localstandins import listing
 from tests.llm.remote.test_remote import all_of, no_keys, no_threads, serve, talk
 from tests.server.serving import until
 from voiceloop.llm.remote.chatclient import OTHER_FORM, ends
-from voiceloop.llm.remote.readahead import ENOUGH
+from voiceloop.llm.remote.readahead import ENOUGH, WITHOUT
 from voiceloop.llm.remote.remote import RemoteConversation
 from voiceloop.types import Past
 
@@ -119,7 +119,7 @@ def cached(tokens: int) -> Play:
 def test_a_server_that_caches_nothing_is_not_asked_for_long(tokens: int, serve: Serve) -> None:
     server = serve(cached(tokens))
     with talking(server) as conversation:
-        for turn in range(1, 2 * ENOUGH):
+        for turn in range(1, WITHOUT):
             before = len(chats(server))
             all_of(conversation.prefill("How", turn))
             if turn <= ENOUGH or tokens:
@@ -138,6 +138,21 @@ def test_what_is_read_ahead_counts_as_read(serve: Serve) -> None:
         until(lambda: (running := conversation._ahead._running) is not None and running.done())
         all_of(conversation.reply("How are you?", 1))
         assert conversation.standing.tokens_read == 5 + 10
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_server_that_answers_later_for_it_is_let_read_no_more(later: bool, serve: Serve) -> None:
+    server = serve(saying("Fine."))
+    with talking(server) as conversation:
+        ahead = conversation._ahead
+        for turn in range(1, ENOUGH * WITHOUT + 1):
+            all_of(conversation.prefill("How", turn))
+            ahead.end()
+            reads = turn % WITHOUT != 0
+            assert ahead._reads == reads
+            ahead.replied(0.4 if reads and later else 0.3, None)
+        all_of(conversation.prefill("How", 1))
+        assert ahead._reads != later
 
 
 def test_nobody_who_pays_by_the_token_is_asked(serve: Serve, monkeypatch: Any) -> None:

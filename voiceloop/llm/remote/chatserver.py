@@ -30,6 +30,7 @@ from voiceloop.llm.remote.chatrequest import Quirks
 from voiceloop.llm.remote.chatstream import (
     ChatStream,
     End,
+    FirstWords,
     Loading,
     Piece,
     PromptUsage,
@@ -125,7 +126,7 @@ class ChatServer:
         """Pass the pieces of a reply to `post`. If a local server may have gone, start to watch for
         its return."""
         try:
-            await self._persist(body, quirks, post)
+            await self._persist(body, quirks, _timed(post))
         except RequestError as failure:
             if failure.kind == "lost" and self.where.loopback and not self.client.watched:
                 self.client.watched = True
@@ -295,6 +296,21 @@ async def _serve(where: Address, started: Future[_Started]) -> None:
         started.set_result((portal, client, tasks, over))
         await over.wait()
         tasks.cancel_scope.cancel()
+
+
+def _timed(post: Callable[[Piece], None]) -> Callable[[Piece], None]:
+    """Return a function that passes pieces on to `post`, with `FirstWords` before the first ones.
+    Their time is counted from now on."""
+    since: float | None = anyio.current_time()
+
+    def passed_on(piece: Piece) -> None:
+        nonlocal since
+        if since is not None and isinstance(piece, Text | StreamedCall):
+            post(FirstWords(anyio.current_time() - since))
+            since = None
+        post(piece)
+
+    return passed_on
 
 
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:

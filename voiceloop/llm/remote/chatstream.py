@@ -95,6 +95,14 @@ class PromptUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstWords:
+    """The moment before the first text or call of a reply."""
+
+    after_s: float
+    """Seconds since the request."""
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The end of a complete reply."""
 
@@ -104,7 +112,7 @@ class End:
     """Whether a filter of the server has cut the reply off."""
 
 
-Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
+Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | FirstWords | End
 
 
 class ChatStream:

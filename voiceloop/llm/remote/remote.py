@@ -19,6 +19,7 @@ from voiceloop.llm.remote.chatrequest import accepted, called, composed, offered
 from voiceloop.llm.remote.chatserver import ChatServer, logger
 from voiceloop.llm.remote.chatstream import (
     End,
+    FirstWords,
     Loading,
     Piece,
     PromptUsage,
@@ -104,7 +105,7 @@ class RemoteConversation(ChatConversation):
             if not request["messages"]:
                 return
             request["messages"].append({"role": "user", "content": NOTHING_YET})
-        found = yield from self._ahead.read(request, text, self._quirks)
+        found = yield from self._ahead.read(request, text, turn, self._quirks)
         self._count(found.tokens)
         self._note(end_probability=found.ends if text else None)
 
@@ -140,7 +141,7 @@ class RemoteConversation(ChatConversation):
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         self._count(self._ahead.end().tokens)
-        known, cached = len(reply.parts), None
+        known, first_s, cached = len(reply.parts), 0.0, None
         incoming = Incoming(self._config.stop, thinking=self._quirks.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         names = self._names()
@@ -149,6 +150,9 @@ class RemoteConversation(ChatConversation):
             while (pieces := answer.next()) is not None:
                 yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
+                    if isinstance(piece, FirstWords):
+                        first_s = piece.after_s
+                        continue
                     if isinstance(piece, PromptUsage):
                         self._count(piece.tokens)
                         cached = piece.cached
@@ -162,7 +166,7 @@ class RemoteConversation(ChatConversation):
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
-        self._ahead.replied(cached)
+        self._ahead.replied(first_s, cached)
         yield from _outputs(incoming.finish(), reply, own)
         if incoming.filtered:
             yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
