@@ -112,6 +112,12 @@ def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_bac
     assert sorted(good.drafted[-20:])[1] >= 4, "but for one round, which is measured without"
 
 
+def test_a_draft_that_would_slow_decoding_by_far_is_seldom_tried() -> None:
+    policy, slow = DraftPolicy(None, 0.1), World(0.05, 9.0, flat)
+    assert slow.play(policy, 1000) > 0.98 / flat(1)
+    assert 0 < sum(slow.drafted) < 1000 / (2 * DraftPolicy.PROBE)
+
+
 def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first_clause() -> None:
     length, world = DraftPolicy(None, 0.05), World(1.0, 0.1, flat)
     assert 0 < len(length.next(1)) < DraftPolicy.FIRST_CLAUSE

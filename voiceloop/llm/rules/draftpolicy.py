@@ -50,6 +50,12 @@ class DraftPolicy:
     """Number of rounds without draft tokens after which the best chain of draft tokens is tried, to
     see whether drafting pays by now. If it adds more time than a round without draft tokens takes,
     more rounds pass first. So probing takes at most a thirtieth of the time."""
+    SELDOM = 8
+    """The factor by which the wait for a probe is longer where drafting is hopeless."""
+    HOPELESS = 0.7
+    """Drafting is hopeless where the best chain is expected to give less than this share of the
+    tokens that rounds without draft tokens give in the same time. Bad luck in a few rounds does not
+    lower the expectation as far."""
     RECHECK = 200
     """Number of rounds with draft tokens after which one round has none, to measure again how long
     a round without draft tokens takes."""
@@ -102,8 +108,9 @@ class DraftPolicy:
             return best
         probe, plain = self._kept(most, least=1), self._costs.target(1)
         more = probe.depth * self._costs.step + self._costs.target(len(probe) + 1) - plain
-        probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
-        return probe if probing else best
+        expected = self._acceptances.totals(len(probe))[-1] * plain / (plain + more)
+        wait = self.PROBE * (self.SELDOM if expected < self.HOPELESS else 1)
+        return probe if self._rounds_without * plain >= wait * max(plain, more) else best
 
     def observe(
         self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
