@@ -62,7 +62,6 @@ def visit_twice(port: int) -> None:
 
 
 @pytest.mark.not_over("haproxy", "ray", why="each server has a log of its own")
-@pytest.mark.not_over("haproxy", "ray", why="each server has a log of its own")
 @pytest.mark.parametrize("told", [False, True])
 def test_programs_are_told_of_visits_and_of_what_was_said_only_where_it_was_asked_for(
     told: bool, tmp_path: Path

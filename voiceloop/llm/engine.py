@@ -143,7 +143,7 @@ class SpeculativeLlm:
             self._drafter = LayerDrafter(LlamaHead(headed, vocab), self._capacity, self._eos)
         else:
             self._drafter = self._drafts(target, draft, rows, vocab)
-        Penalties(self._sampling(0), vocab, self._target.device)  # makes the bias that all share
+        Penalties(self._sampling(0), vocab, self._target.device)  # makes the mask that all share
         self._pool, self._opening = CachePool(config.cache_mb * MIB), SharedOpening()
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()

@@ -75,7 +75,7 @@ ROWS = 64
 """Maximum number of rows of a pass."""
 SUFFIX = ".gguf"
 ASSISTANT = "gemma4-assistant"
-"""The kind of models that draft for Gemma 4 (`draft.assistantdraft`)."""
+"""The kind of models that draft for Gemma 4 (`draft.featuredraft`)."""
 _NO_CHAT = {
     "clip": "is a projector for pictures or sound, not a language model",
     ASSISTANT: "is a draft for another model",
@@ -136,7 +136,7 @@ class GgufModel:
         )
         """Whether contexts can forget any number of rows: no layer is recurrent."""
         self.has_head = self.kind in _WITH_HEAD and self._has_head(lib)
-        """Whether the file has an MTP layer (`head.HeadContext`)."""
+        """Whether the file has an MTP layer (`context.HeadContext`)."""
         self.width: int = lib.llama_model_n_embd(self.handle)
         """The length of a feature."""
         self.parameters: int = lib.llama_model_n_params(self.handle)

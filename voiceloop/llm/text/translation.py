@@ -46,15 +46,8 @@ class _Point:
     """Number of tokens at the start of `tail` that are context only."""
     word: str = ""
     """Text of the last word, which may still grow."""
-    spelled: int = 0
-    """Number of source tokens that spell `word`."""
     words: int = 0
     """Number of the other tokenizer's tokens for all text before `word`."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether the last character is complete."""
-        return len(self.tail) == self.known
 
 
 class Translation:
@@ -94,26 +87,6 @@ class Translation:
         """Forget the tokens from index `length` on."""
         del self._ids[length:], self._points[length + 1 :]
 
-    @property
-    def word(self) -> list[int]:
-        """The other tokenizer's tokens for the last word."""
-        return self._encoded(self._points[-1].word)
-
-    @property
-    def certain(self) -> bool:
-        """Whether the last character is complete."""
-        return self._points[-1].certain
-
-    def back(self, guess: str) -> list[int]:
-        """Return the source tokenizer's tokens for the text `guess`, which follows the sequence."""
-        point = self._points[-1]
-        if point.spelled:
-            spelled = self._ids[-point.spelled :]
-            whole = self._source.encode(point.word + guess, add_special_tokens=False)
-            if whole[: point.spelled] == spelled:
-                return whole[point.spelled :]
-        return self._source.encode(guess, add_special_tokens=False)
-
     def _after(self, point: _Point, token: int) -> _Point:
         text = self._special.get(token)
         if text is not None:
@@ -124,13 +97,13 @@ class Translation:
         tail = (*point.tail, token)
         known, text = self._decode(tail[: point.known]), self._decode(tail)
         if text.endswith("\ufffd") or len(text) <= len(known):
-            return _Point(tail, point.known, point.word, point.spelled + 1, point.words)
+            return _Point(tail, point.known, point.word, point.words)
         piece, tail = text[len(known) :], tail[point.known :]
         if not point.word or piece[0].isspace() or len(point.word) > LONGEST:
             self._words[point.words :] = self._encoded(point.word)
-            return _Point(tail, len(tail), piece, len(tail), len(self._words))
+            return _Point(tail, len(tail), piece, len(self._words))
         word = point.word + piece
-        return _Point(tail, len(tail), word, point.spelled + 1, point.words)
+        return _Point(tail, len(tail), word, point.words)
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self._source.decode(
