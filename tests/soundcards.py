@@ -81,7 +81,7 @@ class HandCard:
         self.record_channels(np.repeat(pcm[:, None], self.channels, axis=1), overflow=overflow)
 
     def record_channels(self, block: Channels, *, overflow: bool = False) -> None:
-        """Likewise, with what is in each."""
+        """Have the microphone's callback called with `block`, which has a column a channel."""
         self._call(block, len(block), None, SimpleNamespace(input_overflow=overflow))
 
     def play(self, frames: int, *, underflow: bool = False, mute: bool = False) -> Pcm:

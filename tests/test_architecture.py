@@ -358,11 +358,8 @@ def test_a_class_of_many_attributes_says_why(file: str) -> None:
             assert "attributes" in told or "fields" in told, f"{kind.name} has many attributes"
 
 
-WALK = re.findall(
-    r"^\| \d+ \| `([\w.]+)` \| `([\w/]+)` \|",
-    (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8"),
-    re.MULTILINE,
-)
+PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+WALK = re.findall(r"^\| \d+ \| `([\w.]+)` \| `([\w/]+)` \|", PAGE, re.MULTILINE)
 """The way of the sound as it is written down: what takes it on, and where."""
 SOUND = {"AudioFrame", "Pcm", "Word", "Transcript", "TokenBurst", "Clause", "SpeechChunk"}
 """What is on that way, in one form or another."""
@@ -404,3 +401,13 @@ def test_whatever_runs_for_a_turn_is_given_few_functions(file: str) -> None:
         if "Callable" in ast.unparse(node.annotation)
     ]
     assert [*given, *taken] == allowed.get(file, [])
+
+
+def test_each_file_that_the_page_names_is_there() -> None:
+    roots = PACKAGE, PACKAGE / "llm", PACKAGE.parent
+    named = {*re.findall(r"`(\w+(?:/\w+)+(?:\.\w+)?)/?`", PAGE)}
+    assert len(named) > 100
+    for name in named:
+        endings = ("",) if "." in name else ("", ".py")
+        found = (root / f"{name}{ending}" for root in roots for ending in endings)
+        assert any(path.exists() for path in found), f"there is no {name}"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.support.run import play
-from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound
+from tests.support.scenario import Scenario, ScriptedReply, Stages, UserSound
 from tests.support.scripted import ScriptedTurnModel
 from voiceloop.settings.config import AsrConfig, Config, TurnConfig
 from voiceloop.trace.record import Mark, endpoint_to_sound_ms
@@ -52,7 +52,7 @@ def turns(
         full_duplex=full_duplex,
         user=(UserSound(text, at=0.5, word_s=word_s),),
         stages=stages,
-        reply=(ScriptedAnswer(says=says),),
+        reply=(ScriptedReply(says=says),),
         end_of_turn=CHANCES,
         end_by_sound=sounds or {},
         silence_s=2.0,

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.run import PlayedScenario, play
-from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
+from tests.support.scenario import Failure, Scenario, ScriptedReply, Stages, UserSound
 from voiceloop.dialogue.floor import WORDLESS_MS
 from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.record import Mark
@@ -27,7 +27,7 @@ def talk(*sounds: UserSound, **options: object) -> PlayedScenario:
     scenario = Scenario(
         full_duplex=True,
         user=(asked, *sounds),
-        reply=(ScriptedAnswer(ASKED, SKY), ScriptedAnswer(says="Of course.")),
+        reply=(ScriptedReply(ASKED, SKY), ScriptedReply(says="Of course.")),
         config=CONFIG,
         **options,  # type: ignore[arg-type]
     )
@@ -176,7 +176,7 @@ def test_a_sound_contests_the_reply_though_the_last_one_is_not_understood_yet(
             full_duplex=True,
             overlap="sequential",
             user=(UserSound("tell", at=0.5, word_s=0.25), noise, replace(noise, delay_s=delay_s)),
-            reply=(ScriptedAnswer(says="yes, yes, yes, yes,"),),
+            reply=(ScriptedReply(says="yes, yes, yes, yes,"),),
             stages=SLOW,
         )
     )
@@ -191,7 +191,7 @@ def test_a_guess_that_was_dropped_is_not_committed_by_the_same_words() -> None:
     replay = play(
         Scenario(
             user=(UserSound("tell", at=0.5, word_s=0.109375), noise),
-            reply=(ScriptedAnswer(says="yes,"),),
+            reply=(ScriptedReply(says="yes,"),),
             stages=replace(SLOW, llm_prefill_s=0.125),
             config=replace(CONFIG, turns=TurnConfig(hangover_ms=1100)),
         )

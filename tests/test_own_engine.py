@@ -78,20 +78,23 @@ def test_rules_of_turn_taking_are_found(installed: dict[str, str]) -> None:
     chosen = ("--turns.endpoint", "another-question", "--turns.interruption", "only-stop")
     assert '"outcome": "done"' in run(installed, *asked, *chosen).stdout
     code = """
-from voiceloop.settings.config import TurnConfig
-from voiceloop.dialogue.floor import INTERRUPTION_RULES
+from pathlib import Path
+from msgspec.structs import replace
+from tests.support.run import play
+from tests.support.scenario import load_scenario
 from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages import language
-from voiceloop.turn.resources import load_rules
+from voiceloop.settings.config import TurnConfig
 turns = TurnConfig(endpoint="another-question", interruption="only-stop")
-load_rules(turns)
+scenario = load_scenario(Path("tests/data/scenarios/barge_in.toml"))
+config = replace(scenario.config, turns=turns)
+print(*(trace.outcome for trace in play(replace(scenario, config=config)).traces))
 print(*(hangover_ms(TurnSoFar(text, None, turns, language("en"))) for text in ("Go.", "Go?")))
-print(type(INTERRUPTION_RULES["only-stop"]).__name__)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], env=installed, capture_output=True, text=True
+        [sys.executable, "-c", code], env=installed, capture_output=True, text=True, cwd=ROOT
     )
-    assert done.stdout.split() == ["500", "1000", "OnlyStop"], done.stderr
+    assert done.stdout.split() == ["done", "abandoned", "500", "1000"], done.stderr
     wrong = run(installed, *asked, "--turns.endpoint", "another-qestion")
     assert wrong.returncode == 2
     assert wrong.stderr.splitlines()[-2:] == [

@@ -20,7 +20,7 @@ from msgspec import structs
 from tests.dialogue.test_core import converse
 from tests.dialogue.world import CALIBRATION
 from tests.recordings import Recorded, record
-from tests.support.scenario import Scenario, ScriptedAnswer, UserSound, load_scenario
+from tests.support.scenario import Scenario, ScriptedReply, UserSound, load_scenario
 from voiceloop.audio.devices import FileMicrophone, FilteredMicrophone, Tap
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
@@ -53,7 +53,7 @@ LONG = "The sky is blue, and it goes on and on and on, over the hills and far aw
 SKY = Scenario(
     full_duplex=True,
     user=(UserSound("Tell me about the sky", at=0.5),),
-    reply=(ScriptedAnswer("Tell me about the sky", LONG), ScriptedAnswer(None, "The sea is deep.")),
+    reply=(ScriptedReply("Tell me about the sky", LONG), ScriptedReply(None, "The sea is deep.")),
     silence_s=6.0,
 )
 """A question with a long answer, and time to do something meanwhile."""

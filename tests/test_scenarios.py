@@ -22,7 +22,7 @@ from tests.support.clock import LateRunner, LateSpeaker, VirtualClock
 from tests.support.expected import differences
 from tests.support.run import PlayedScenario, play, scripted_engines
 from tests.support.runner import InlineRunner, Timed
-from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound, load_scenario
+from tests.support.scenario import Scenario, ScriptedReply, Stages, UserSound, load_scenario
 from tests.support.user import Lexicon
 from tests.traces import out_of_order
 from voiceloop.engines import Engines
@@ -68,7 +68,7 @@ def test_a_scenario_goes_as_expected(path: Path) -> None:
 def conversation(turns: int, seed: int) -> Scenario:
     """Questions, half of them with something else: pauses, interruptions, coughs, backchannels."""
     draw = random.Random(seed)
-    user, replies = list[UserSound](), list[ScriptedAnswer]()
+    user, replies = list[UserSound](), list[ScriptedReply]()
     for number in range(turns):
         text = f"Please tell me all about number {number}"
         kind = ("interruption", "cough", "pause", "backchannel", "plain", "plain")[number % 6]
@@ -87,7 +87,7 @@ def conversation(turns: int, seed: int) -> Scenario:
             case "backchannel":
                 user.append(over("mhm", word_s=0.25))
         words = " ".join(draw.choices("it is a long story and nobody knows it".split(), k=14))
-        replies.append(ScriptedAnswer(text, f"Well, here is what I know: {words}. That is all."))
+        replies.append(ScriptedReply(text, f"Well, here is what I know: {words}. That is all."))
     stages = Stages(tts_chunk_words=3)
     return Scenario(full_duplex=True, user=tuple(user), reply=tuple(replies), stages=stages)
 
@@ -202,7 +202,7 @@ def sounds(draw: st.DrawFn, first: bool) -> UserSound:
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     later = draw(st.lists(sounds(first=False), max_size=3))
-    tools = ScriptedAnswer("tell me", "Let me see.", "get_time", {}, "It is noon.")
+    tools = ScriptedReply("tell me", "Let me see.", "get_time", {}, "It is noon.")
     return Scenario(
         full_duplex=draw(st.booleans()),
         overlap=draw(st.sampled_from(sorted(OVERLAPS))),
@@ -215,7 +215,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             tts_chunk_words=draw(st.integers(0, 3)),
         ),
         user=(draw(sounds(first=True)), *later),
-        reply=(tools, ScriptedAnswer(says=" ".join(draw(answers)))),
+        reply=(tools, ScriptedReply(says=" ".join(draw(answers)))),
         patience_s=5.0,
     )
 

@@ -38,7 +38,7 @@ from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.history import History, SpokenExchange, finished, sounding
 from voiceloop.turn.reply import Reply
-from voiceloop.turn.resources import EVERYTHING, Overlap, Resources
+from voiceloop.turn.resources import EVERYTHING, Overlap, Resources, load_rules
 from voiceloop.turn.skills import Skills, begun, unusable, wall_time
 from voiceloop.turn.speech import Gate
 from voiceloop.turn.tasks import Listener, TurnTasks, call_tool, play, read, recognise
@@ -89,6 +89,7 @@ class Session:
         present date and time; by default those in `config.timezone`. `core` is `receive`, or a
         function that also records its calls.
         """
+        load_rules(config.turns)
         self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
+from tests.support.scenario import Failure, Scenario, ScriptedReply, Stages, UserSound
 from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.turn.resources import OVERLAPS
 
@@ -161,8 +161,8 @@ def _ends(rng: Random, share: float) -> dict[str, float]:
     return {text: rng.choice((0.001, 0.015, 0.05, 0.2, 0.9)) for text in chosen}
 
 
-def _answer(rng: Random, to: str | None) -> ScriptedAnswer:
-    answer = ScriptedAnswer(to=to, says=rng.choice(REPLIES))
+def _answer(rng: Random, to: str | None) -> ScriptedReply:
+    answer = ScriptedReply(to=to, says=rng.choice(REPLIES))
     if rng.random() < 0.2:
         name = rng.choice(TOOLS)
         arguments = {"seconds": rng.choice((2, 5))} if name == "set_timer" else {}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import COMPLETED, observed
-from tests.support.scenario import Failure, Scenario, ScriptedAnswer
+from tests.support.scenario import Failure, Scenario, ScriptedReply
 from voiceloop.settings.config import AsrConfig, Config, TurnConfig
 
 pytestmark = pytest.mark.virtual
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.virtual
 SKY, SEA = "Tell me about the sky", "And what about the sea"
 LONG = "The sky is blue, and it goes on and on and on, over the hills and far away, for ever."
 WORLD = Scenario(
-    reply=(ScriptedAnswer(SKY, LONG), ScriptedAnswer(says="Of course it is.")),
+    reply=(ScriptedReply(SKY, LONG), ScriptedReply(says="Of course it is.")),
     config=Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400)),
 )
 

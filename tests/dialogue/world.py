@@ -491,8 +491,8 @@ class World:
             assert newest or self.left, "what is not to be seen is not read on"
         turns = self.state.turns
         for turn in turns:
-            if turn.id == self.hearing and turn.hangover_ms is not None and self.lasts:
-                due = self.lasts.reaches(turn.hangover_ms)
+            if turn.id == self.hearing and turn.ends_after_ms is not None and self.lasts:
+                due = self.lasts.reaches(turn.ends_after_ms)
                 assert due == self.ending, "a turn ends as soon as it may"
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"

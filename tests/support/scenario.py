@@ -99,7 +99,7 @@ class UserSound(Object, frozen=True):
         return Piece(word, self.word_s, heard.get(normalise(word)))
 
 
-class ScriptedAnswer(Object, frozen=True):
+class ScriptedReply(Object, frozen=True):
     """The language model's answer to a text of the user."""
 
     to: str | None = None
@@ -149,7 +149,7 @@ class Scenario(Object, frozen=True):
     """The turn model's end probability for each text of the user, and 0.5 for other texts; empty:
     there is no turn model."""
     user: tuple[UserSound, ...] = ()
-    reply: tuple[ScriptedAnswer, ...] = ()
+    reply: tuple[ScriptedReply, ...] = ()
     fail: tuple[Failure, ...] = ()
     expect: Expect = Expect()
     config: Config = SCRIPTED

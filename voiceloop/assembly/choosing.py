@@ -88,7 +88,8 @@ def settle(
     machine: Machine | None = None,
     ask: Ask | Literal["terminal"] = "terminal",
 ) -> tuple[C, ChoiceNotice]:
-    """Return the command with its final settings, and a notice of what was chosen.
+    """Return the command with its final settings, and a notice of what was chosen. Settings from
+    flags and files stay as they are.
 
     With `looks`, the notice lists the language-model servers of this machine, unless the user has
     named one. If no preset has been pulled, `ask` asks the user which one to pull. `machine` is

@@ -14,7 +14,7 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from voiceloop.audio.devices import DcBlocker, FilteredMicrophone
+from voiceloop.audio.devices import DcBlocker, Filter, FilteredMicrophone
 from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.portaudio import Opener, begin_anew, open_stream
 from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
@@ -76,11 +76,11 @@ class Soundcard:
         """Return the microphone without its constant offset and, unless the user wears
         `headphones`, without the echo of the speaker. `note` is called with problems."""
         silent = f"hearing only silence from '{self.name}': is it muted?"
-        heard = FilteredMicrophone(self.microphone, DcBlocker(partial(self.note, silent)))
-        if headphones:
-            return heard
-        deaf = partial(self.note, NOT_CANCELLED)
-        return FilteredMicrophone(heard, EchoFilter(self.microphone, self.speaker, deaf))
+        filters: list[Filter] = [DcBlocker(partial(self.note, silent))]
+        if not headphones:
+            deaf = partial(self.note, NOT_CANCELLED)
+            filters.append(EchoFilter(self.microphone, self.speaker, deaf))
+        return FilteredMicrophone(self.microphone, *filters)
 
     def flaws(self) -> tuple[float, int]:
         """Return two totals. The first is the seconds of recorded audio that were lost because the

@@ -99,7 +99,8 @@ ENDPOINT_RULES: dict[str, EndpointRule] = {
     "trailing-words": _TrailingWords(),
     "fixed": EndpointRule(),
 }
-"""The rules by their names in `turns.endpoint`. `loading` adds the configured one of a package."""
+"""The rules by their names in `turns.endpoint`. `load_rules` in `turn/resources` adds the
+configured one of a package."""
 
 
 def hangover_ms(said: TurnSoFar) -> int:
@@ -253,20 +254,20 @@ def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
 
 def end_in_silence(state: ConversationState) -> None:
     """End the turn that is being heard, if there has been enough silence."""
-    if state.silence is not None and state.silence.reaches(_hangover_ms(state)):
+    if state.silence is not None and state.silence.reaches(_awaited_ms(state)):
         state.silence, state.ending = None, True
         state.ask(actions.EndTurn())
 
 
-def _hangover_ms(state: ConversationState) -> int:
+def _awaited_ms(state: ConversationState) -> int:
     """Return the milliseconds of silence that end the turn that is being heard.
 
     Nothing can be answered before the words are known and judged. Until then the longest silence
     applies, so that a slow recogniser cuts nobody off.
     """
     config, turn = state.settings.policy, state.turn(state.listening)
-    if turn and turn.hangover_ms is not None:
-        return turn.hangover_ms
+    if turn and turn.ends_after_ms is not None:
+        return turn.ends_after_ms
     needs_words = ENDPOINT_RULES[config.endpoint].needs_words and state.abilities.recognises
     waits = needs_words and turn and not turn.dismissed
     return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
@@ -286,8 +287,8 @@ def judge_end(
         return
     policy = policy_for(state, turn)
     silence_ms = policy.silence_ms(turn)
-    state.change(turn.id, hangover_ms=silence_ms)
-    if turn.hangover_ms is None and silence_ms is not None and policy.asks_model:
+    state.change(turn.id, ends_after_ms=silence_ms)
+    if turn.ends_after_ms is None and silence_ms is not None and policy.asks_model:
         _record_judgement(state, turn, state.now if requested_at is None else requested_at)
     _ask_turn_model(state, turn, policy)
 

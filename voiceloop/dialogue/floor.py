@@ -52,8 +52,12 @@ class Verdict(Enum):
     """What becomes of a paused reply."""
 
     WAIT = auto()
+    """It stays silent, and the rule is asked again when more is known. Only the rule limits how
+    long."""
     RESUME = auto()
+    """It goes on. If the user's turn ends with that, its words are dropped and never answered."""
     INTERRUPT = auto()
+    """It ends, and what the user says is answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +65,14 @@ class Interjection:
     """A sound of the user during a reply, which is paused since."""
 
     words: Sequence[str]
+    """The words so far as the recogniser writes them, with case and punctuation: `sea?`. They may
+    change until `final`."""
     language: Language
     speaking: bool
     """Whether the user's voice goes on."""
     final: bool
-    """Whether no more words come."""
+    """Whether all that was said before the present silence has been decoded. If the user goes on,
+    the rule is asked again."""
     waited_ms: float
     """Milliseconds since the reply was paused."""
     spoken: Sequence[str]
@@ -79,7 +86,8 @@ class InterruptionRule:
     """A rule for what becomes of a paused reply. This one is `words`."""
 
     def judge(self, sound: Interjection) -> Verdict:
-        """Judge whether `sound` interrupts the reply. This is asked whenever more is known."""
+        """Judge whether `sound` interrupts the reply. This is asked whenever more is known. An
+        interruption in a silence of less than `QUIET_S` is held back, since the word may go on."""
         said = _normal(sound.words)
         meant = [word for word in said if not sound.language.is_backchannel(word)]
         if _echo(said, _normal(sound.spoken), ECHO):
@@ -97,8 +105,8 @@ class InterruptionRule:
 
 
 INTERRUPTION_RULES = {"words": InterruptionRule()}
-"""The rules by their names in `turns.interruption`. `loading` adds the configured one of a
-package."""
+"""The rules by their names in `turns.interruption`. `load_rules` in `turn/resources` adds the
+configured one of a package."""
 
 
 def comes_back(words: Sequence[str], spoken: Sequence[str]) -> bool:

@@ -224,7 +224,7 @@ class Turn:
     """Number of replies that may still begin before the endpoint."""
     read: str = ""
     """Words of the turn that the language model has read."""
-    hangover_ms: int | None = None
+    ends_after_ms: int | None = None
     """Milliseconds of silence that end the turn; None while they are not known."""
     end_probability: EndProbability | None = None
     sound: SoundJudgement | None = None
