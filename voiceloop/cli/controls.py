@@ -1,7 +1,5 @@
-"""Carries out the keys that are pressed in `voiceloop talk`, and the lines that are typed.
-
-The wake word of `voiceloop talk`.
-"""
+"""Carries out the keys that are pressed in `voiceloop talk` and the lines that are typed, and opens
+its wake word."""
 
 from __future__ import annotations
 

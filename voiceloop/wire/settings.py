@@ -137,9 +137,9 @@ class OutputAudio(Settings, frozen=True):
     format: AudioFormat = PcmFormat()
     """Format of the audio of later responses."""
     voice: Name = "default"
-    """A voice of the server's synthesizer, e.g. one of those in `voiceloop.languages.voices`.
-    `default` and the names of OpenAI's voices mean the server's own voice. The voice may change at
-    any time, for later responses."""
+    """A voice of the server's synthesizer, e.g. one of those in `voiceloop.voices`. `default` and
+    the names of OpenAI's voices mean the server's own voice. The voice may change at any time, for
+    later responses."""
     speed: Annotated[float, Meta(ge=0.25, le=1.5)] = 1.0
     """Speed of later responses, as a factor of the pace that the server's configuration sets. The
     user may change it further by asking for it. Some synthesizers have one pace only, and refuse
