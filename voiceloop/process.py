@@ -29,6 +29,9 @@ between two steps of a model. The default is ten times that number, and would bl
 next step may need.
 """
 
+# The models of a conversation compute at the same time, mostly in small pieces whose threads wait
+# for each other. If each model used every core, they would hold each other up. Large pieces mostly
+# come while the other models wait for the result, so they get all cores.
 _share, _all = 0, 0
 """Threads for small work and for large work. Both are 0 before `bound_threads`, and if the user has
 set `OMP_NUM_THREADS`."""
@@ -100,10 +103,10 @@ def free_threads() -> int:
     """
     if not _all:
         return int(os.environ.get(VARIABLE, 0)) or available_cores()
-    return left(_share, _all, _working)
+    return threads_left(_share, _all, _working)
 
 
-def left(share: int, most: int, working: int) -> int:
+def threads_left(share: int, most: int, working: int) -> int:
     """Return how many of `most` threads one of `working` models gets, if each other model keeps
     `share` threads; at least `share`."""
     return max(share, most - share * max(0, working - 1))
@@ -186,23 +189,23 @@ def leave() -> NoReturn:
     with suppress(OSError):  # the terminal or the reader may be gone
         tell(INTERRUPTED, sys.stderr)
         sys.stdout.flush()
-    os._exit(status())
+    os._exit(exit_status())
 
 
-def note(number: int) -> None:
+def note_signal(number: int) -> None:
     """Record a signal that the caller handles."""
     _came.append(signal.Signals(number))
     if _came[-1].name == "SIGHUP":
         _let_go_of_terminal()
 
 
-def status() -> int:
+def exit_status() -> int:
     """Return the exit status of a command that the last signal ended: 128 + its number."""
     return 128 + _came[-1]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    note(number)
+    note_signal(number)
     handler: Any = signal.getsignal(signal.SIGINT)
     (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 

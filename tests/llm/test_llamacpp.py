@@ -10,7 +10,7 @@ import pytest
 from tests.ggufs import network, tokenizer, write_gguf
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.process import left
+from voiceloop.process import threads_left
 from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
@@ -71,6 +71,6 @@ def words(items: object) -> str:
 
 
 def test_a_model_takes_the_cores_that_no_other_computes_on() -> None:
-    assert [left(2, 4, working) for working in range(5)] == [4, 4, 2, 2, 2]
-    assert [left(1, 2, working) for working in range(3)] == [2, 2, 1]
-    assert [left(3, 3, working) for working in range(3)] == [3, 3, 3]
+    assert [threads_left(2, 4, working) for working in range(5)] == [4, 4, 2, 2, 2]
+    assert [threads_left(1, 2, working) for working in range(3)] == [2, 2, 1]
+    assert [threads_left(3, 3, working) for working in range(3)] == [3, 3, 3]

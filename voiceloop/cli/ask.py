@@ -97,7 +97,7 @@ def ask(command: Ask) -> int:
             terminal.note(
                 "interrupted: the files hold what had sounded and the turns that were over"
             )
-            return process.status()
+            return process.exit_status()
         if microphone.info.warning:
             terminal.note(microphone.info.warning)
         if all(trace.outcome == "abandoned" for trace in terminal.traces):

@@ -110,7 +110,7 @@ class App:
         async with self._listening() as stop_accepting, service.open(ready):
             try:
                 with _signals() as coming:
-                    process.note(await anext(coming))
+                    process.note_signal(await anext(coming))
                     logger.info("ending", extra={"clients": service.connections})
                     self.interrupted = not service.loaded
                     stop_accepting()
@@ -179,7 +179,7 @@ async def _none() -> AsyncIterator[int]:
 
 async def _leave_at_next(coming: AsyncIterator[int]) -> None:
     """Wait for the next signal, then end the process at once, without waiting for conversations."""
-    process.note(await anext(coming))
+    process.note_signal(await anext(coming))
     process.leave()
 
 
