@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.wake.phrase import AMPLITUDE, MOST_LETTERS, Phrase, chime
+from voiceloop.wake.phrase import AMPLITUDE, MOST_LETTERS, Phrase, chime, edit_distance
 
 pytestmark = pytest.mark.pure
 
@@ -55,6 +58,38 @@ def test_the_phrase_before_any_words_is_found_whole(words: list[str]) -> None:
 def test_words_that_may_still_become_the_phrase_are_no_more_than_it(words: list[str]) -> None:
     letters = sum(map(len, words))
     assert OKAY.begins(words) == (letters < len("okaycomputer") + 2)
+
+
+class ReadWords(list[str]):
+    """Words that count how many of them were read."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for word in super().__iter__():
+            self.read += 1
+            yield word
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_words_beyond_the_length_of_the_phrase_are_not_read(said: bool) -> None:
+    words = ReadWords("x" * 1000)
+    assert OKAY.count(words, said=said) == 0
+    assert words.read <= len("okaycomputer") * 4 // 3 + 1
+
+
+@cache
+def plain_distance(left: str, right: str) -> int:
+    """The edit distance by its definition."""
+    if not left or not right:
+        return len(left or right)
+    changed = plain_distance(left[1:], right[1:]) + (left[0] != right[0])
+    return min(changed, 1 + plain_distance(left[1:], right), 1 + plain_distance(left, right[1:]))
+
+
+@given(st.text("abc", max_size=8), st.text("abc", max_size=8))
+def test_the_edit_distance_equals_its_definition(left: str, right: str) -> None:
+    assert edit_distance(left, right) == plain_distance(left, right)
 
 
 @pytest.mark.parametrize("text", ["", "hi", "...", "hey \t!", "a" * (MOST_LETTERS + 1)])

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import overload
 
 import numpy as np
-import regex
 
 from voiceloop.asr.transcript import normalise
 from voiceloop.audio.frames import fade_in, fade_out, samples, silence
@@ -65,11 +64,6 @@ class Phrase:
                 f"{LEAST_LETTERS} to {MOST_LETTERS}",
                 "take two or three words, such as 'okay computer'",
             )
-        # The letters are plain: `normalise` leaves nothing else.
-        self._pattern, self._if_said = (
-            regex.compile(f"(?b)(?:{self._letters}){{e<={len(self._letters) // per_error}}}")
-            for per_error in (LETTERS_PER_ERROR, LETTERS_PER_ERROR_IF_SAID)
-        )
 
     def count(self, words: Sequence[str], *, said: bool = False) -> int:
         """Return how many of the first `words` are the phrase; 0 if they are not. With `said`, they
@@ -78,19 +72,31 @@ class Phrase:
         The result is the number of words that gives the fewest wrong letters. Among equal ones, the
         largest number counts.
         """
-        pattern = self._if_said if said else self._pattern
-        wrong = [
-            (sum(found.fuzzy_counts), -count)
-            for count, letters in enumerate(accumulate(map(normalise, words)), start=1)
-            if (found := pattern.fullmatch(letters))
-        ]
-        return -min(wrong)[1] if wrong else 0
+        most = len(self._letters) // (LETTERS_PER_ERROR_IF_SAID if said else LETTERS_PER_ERROR)
+        beginnings = enumerate(accumulate(map(normalise, words)), start=1)
+        near = takewhile(lambda one: len(one[1]) <= len(self._letters) + most, beginnings)
+        wrong = [(edit_distance(letters, self._letters), -count) for count, letters in near]
+        fewest, count = min(wrong, default=(most + 1, 0))
+        return -count if fewest <= most else 0
 
     def begins(self, words: Sequence[str]) -> bool:
         """Return whether `words` have too few letters to decide whether they begin with the
         phrase."""
         most_wrong = len(self._letters) // LETTERS_PER_ERROR
         return len(_letters(words)) < len(self._letters) + most_wrong
+
+
+def edit_distance(left: str, right: str) -> int:
+    """Return the smallest number of letters to insert, delete or replace to make `left` equal to
+    `right` (Levenshtein 1966)."""
+    distances = list(range(len(right) + 1))
+    for row, letter in enumerate(left, start=1):
+        diagonal, distances[0] = distances[0], row
+        for column, other in enumerate(right, start=1):
+            changed = diagonal + (letter != other)
+            diagonal = distances[column]
+            distances[column] = min(changed, diagonal + 1, distances[column - 1] + 1)
+    return distances[-1]
 
 
 def _letters(words: Sequence[str]) -> str:
