@@ -21,6 +21,7 @@ from tests.server.serving import until
 from voiceloop.conversations.keeping import kept
 from voiceloop.conversations.records import KeptCall, KeptSummary, KeptTurn
 from voiceloop.conversations.store import (
+    VERSION,
     ConversationStore,
     fact_statement,
     location,
@@ -180,6 +181,37 @@ def test_a_store_of_a_newer_voiceloop_is_left_alone(path: Path) -> None:
         ConversationStore(path, print)
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT said FROM turns").fetchall() == [("Hello",)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: store.claim("work"),
+        lambda store: store.claim("other"),
+        lambda store: store.forget("work", 1),
+        lambda store: store.delete("work"),
+    ],
+)
+def test_whoever_changes_an_older_store_stops_the_older_voiceloop(
+    change: Callable[[ConversationStore], object], path: Path
+) -> None:
+    write(path, a_turn(TURN), lambda number: fact_statement(number, Fact(1, "a fact")))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(
+            "CREATE TABLE leases (conversation INTEGER PRIMARY KEY"
+            " REFERENCES conversations ON DELETE CASCADE, token TEXT NOT NULL)"
+        )
+        database.execute("INSERT INTO leases VALUES (1, 'older')")
+        database.execute("PRAGMA user_version = 1")
+        database.commit()
+        with closing(ConversationStore(path, pytest.fail)) as store:
+            assert len(store.outlines()) == 1
+            database.execute("UPDATE leases SET token = 'older'")  # who reads stops nobody
+            database.commit()
+            change(store)
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            database.execute("UPDATE leases SET token = 'newer'")
 
 
 @pytest.mark.parametrize("what", ["a folder", "a pipe", "under a file"])

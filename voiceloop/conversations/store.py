@@ -168,10 +168,12 @@ class ConversationStore:
         Raises VoiceloopError if the lease is taken.
         """
         try:
-            self.database.execute(
-                "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (name, now().isoformat()),
-            )
+            with self.transaction():
+                self._stop_older()
+                self.database.execute(
+                    "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    (name, now().isoformat()),
+                )
             number, _ = self._found(name)
             self._lease = self._taken(number, name)
             return number, self._resumed(number, name)
@@ -277,10 +279,16 @@ class ConversationStore:
         with closing(self._taken(number, name)):
             try:
                 with self.transaction():
+                    self._stop_older()
                     yield
                 self.checkpoint()
             except sqlite3.Error as error:
                 raise self._unusable(error) from error
+
+    def _stop_older(self) -> None:
+        """Keep an older voiceloop, which leases by a table, from writing or opening the file."""
+        self.database.execute("DROP TABLE IF EXISTS leases")
+        self.database.execute(f"PRAGMA user_version = {VERSION}")
 
     def _taken(self, number: int, name: str) -> sqlite3.Connection:
         """Take the lease of a conversation. Raises VoiceloopError if somebody has it."""
