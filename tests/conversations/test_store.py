@@ -320,6 +320,39 @@ def test_a_second_store_in_one_process_does_not_unlock_the_first(path: Path) -> 
             assert int(subprocess.check_output(reader)) == count
 
 
+class OvertakenStore(ConversationStore):
+    """A store in which the conversation is deleted before its lease is taken, the first time."""
+
+    overtaken = False
+    successor = ""
+    """The name of a conversation that gets the number of the deleted one."""
+
+    def _taken(self, number: int, name: str) -> sqlite3.Connection:
+        if not self.overtaken:
+            self.overtaken = True
+            with closing(ConversationStore(self.path, print)) as other:
+                other.delete(name)
+                if self.successor:
+                    assert other.claim(self.successor)[0] == number
+        return super()._taken(number, name)
+
+
+@pytest.mark.parametrize("successor", ["", "next"])
+def test_a_conversation_that_is_deleted_while_it_is_opened_begins_anew(
+    path: Path, successor: str
+) -> None:
+    write(path, a_turn(TURN))
+    with closing(OvertakenStore(path, print)) as store:
+        store.successor = successor
+        _, resumed = store.claim("work")
+        assert store.overtaken and not resumed.turns
+        with (
+            closing(ConversationStore(path, print)) as other,
+            pytest.raises(VoiceloopError, match="open in another voiceloop"),
+        ):
+            other.delete("work")
+
+
 def test_the_lease_of_a_dead_process_is_taken_over(path: Path) -> None:
     write(path, a_turn(TURN))
     other = holder(path, "work")

@@ -167,16 +167,17 @@ class ConversationStore:
         Returns the conversation's number in the store, and the state from which it continues.
         Raises VoiceloopError if the lease is taken.
         """
+        made = "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING"
         try:
-            with self.transaction():
-                self._stop_older()
-                self.database.execute(
-                    "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                    (name, now().isoformat()),
-                )
-            number, _ = self._found(name)
-            self._lease = self._taken(number, name)
-            return number, self._resumed(number, name)
+            while True:
+                with self.transaction():
+                    self._stop_older()
+                    self.database.execute(made, (name, now().isoformat()))
+                    number, _ = self._found(name)
+                self._lease = self._taken(number, name)
+                if (number,) in self._rows("SELECT id FROM conversations WHERE name = ?", name):
+                    return number, self._resumed(number, name)
+                self._lease.close()  # another process has deleted the conversation meanwhile
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
