@@ -59,8 +59,6 @@ CREATE TABLE IF NOT EXISTS facts (
 );
 """
 _NAMES = {"conversations", "turns", "summaries", "facts"}
-_OF_SERVERS = {"kept"}
-"""The table of `server.resume.sqlite`, which may be in the same file."""
 _TURN = "number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome"
 
 
@@ -235,7 +233,7 @@ class ConversationStore:
             for name in ("application_id", "user_version")
         )
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        if tables <= _OF_SERVERS and not made_by:
+        if not tables and not made_by:
             database.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {MADE_BY};"
                 f" PRAGMA user_version = {VERSION}; COMMIT;"
