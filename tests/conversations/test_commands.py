@@ -46,6 +46,15 @@ def test_they_list_show_export_forget_and_delete(
     assert "no conversation is named 'work'" in capsys.readouterr().err
 
 
+def test_to_list_nothing_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none" / "c.sqlite3"))
+    assert main(["conversations", "list"]) == 0
+    assert "no conversation is kept" in capsys.readouterr().out
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("name", ["../c", "", "x" * 100, "a\x1bb"])
 def test_a_name_that_is_none_is_told_before_anything_is_loaded(
     path: Path, name: str, capsys: pytest.CaptureFixture[str]

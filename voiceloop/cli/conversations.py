@@ -21,6 +21,7 @@ from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.conversations.keeping import KeptConversation
+    from voiceloop.conversations.records import KeptOutline
     from voiceloop.conversations.store import ConversationStore
 
 
@@ -76,15 +77,18 @@ class ConversationsForget(OfConversation, frozen=True, kw_only=True):
 
 def conversations_list(command: ConversationsList) -> int:
     """Run `voiceloop conversations list`."""
-    with _store() as store:
-        outlines = store.outlines()
-        if not outlines:
-            tell("no conversation is kept; `voiceloop talk --conversation NAME` keeps one")
-        for one in outlines:
-            last = f", last on {one.last.astimezone():%Y-%m-%d %H:%M}" if one.last else ""
-            facts = f", {one.facts} remembered" if one.facts else ""
-            tell(f"{one.name:<24} {one.turns} turn{'s' * (one.turns != 1)}{last}{facts}")
-        tell(f"they are in {store.path}")
+    from voiceloop.conversations.store import location
+
+    outlines: list[KeptOutline] = []
+    if location().exists():  # to open a store would make it
+        with _store() as store:
+            outlines = store.outlines()
+    for one in outlines:
+        last = f", last on {one.last.astimezone():%Y-%m-%d %H:%M}" if one.last else ""
+        facts = f", {one.facts} remembered" if one.facts else ""
+        tell(f"{one.name:<24} {one.turns} turn{'s' * (one.turns != 1)}{last}{facts}")
+    none = "no conversation is kept; `voiceloop talk --conversation NAME` keeps one"
+    tell(f"they are in {location().absolute()}" if outlines else none)
     return 0
 
 
