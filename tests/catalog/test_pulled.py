@@ -172,6 +172,13 @@ def test_where_only_the_starter_runs_nobody_is_asked(pulled: Callable[..., Model
     assert Sitter().choose(pulled(), cores=1) is None
 
 
+def test_where_the_input_ends_nothing_is_pulled(pulled: Callable[..., ModelStore]) -> None:
+    sitter = Sitter("")
+    with pytest.raises(KeyboardInterrupt):
+        sitter.choose(pulled())
+    assert not sitter.pulled
+
+
 def test_whoever_has_agreed_is_asked_about_strangers_alone(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,9 +212,9 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"), [(b"\n", r"answer '\n'"), (b"\x03", "left"), (b"\x04", "left")]
+    ("keys", "told"), [(b"\n", r"answer '\n'"), (b"\x03", "left"), (b"\x04", "answer ''")]
 )
-def test_at_a_real_terminal_they_may_leave(keys: bytes, told: str) -> None:
+def test_at_a_real_terminal_they_may_answer_or_leave(keys: bytes, told: str) -> None:
     terminal, theirs = pty.openpty()
     command, shown = [sys.executable, "-c", PROGRAM], b""
     process = subprocess.Popen(

@@ -97,15 +97,18 @@ def choose(
     """Let the user choose a preset, pull it, and return its name. None if they choose the starter,
     or if no other preset runs well on this machine.
 
-    `ask` shows a text and returns the user's line. `pull` pulls the models of a preset. Raises what
-    pulling raises.
+    `ask` shows a text and returns the user's line, or an empty string if the input has ended. Then
+    this raises KeyboardInterrupt. `pull` pulls the models of a preset. Raises what pulling raises.
     """
     presets = [one for one in machine.recommended() if one is not STARTER]
     if not presets:
         return None
     question = "\n".join(_question(presets, store))
     while True:
-        answer = ask(question).strip().lower()
+        line = ask(question)
+        if not line:
+            raise KeyboardInterrupt
+        answer = line.strip().lower()
         if answer == "s":
             return None
         if not answer:
@@ -123,17 +126,17 @@ def terminal() -> Callable[[str], str] | None:
 
 
 def _ask(question: str) -> str:
-    """Show `question` and return the line that the user types. Raises KeyboardInterrupt for Ctrl-C,
-    and if the input ends."""
+    """Show `question` and return the line that the user types, or an empty string if the input ends
+    (Ctrl-D). Raises KeyboardInterrupt for Ctrl-C."""
     sys.stderr.write(question)
     sys.stderr.flush()
+    answer = ""
     try:
-        if answer := sys.stdin.readline():
-            return answer
-    except KeyboardInterrupt:
-        pass
-    sys.stderr.write("\n")
-    raise KeyboardInterrupt
+        answer = sys.stdin.readline()
+    finally:
+        if not answer:
+            sys.stderr.write("\n")
+    return answer
 
 
 def _question(presets: Sequence[Preset], store: ModelStore) -> Iterator[str]:
