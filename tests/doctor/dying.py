@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from voiceloop.doctor.examine import Case
+from voiceloop.doctor.examine import MOST_WARNINGS, Case
 from voiceloop.doctor.findings import Finding
 
 
@@ -64,6 +64,13 @@ def warns(case: Case) -> Iterator[Finding]:
     logging.getLogger("voiceloop.asr").info("nothing")
     logging.getLogger("torch").warning("noise")
     yield Finding("warns", "ok", "done")
+
+
+def shouts(case: Case) -> Iterator[Finding]:
+    """Logs more often than anybody would read."""
+    for number in range(MOST_WARNINGS + 2):
+        logging.getLogger("voiceloop.asr").warning("warning %d", number)
+    yield Finding("shouts", "ok", "done")
 
 
 def nothing(case: Case) -> Iterator[Finding]:

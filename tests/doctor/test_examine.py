@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tests.doctor import dying
-from voiceloop.doctor.examine import LIMIT_S, Case, Check, examine
+from voiceloop.doctor.examine import LIMIT_S, MOST_WARNINGS, Case, Check, examine
 from voiceloop.doctor.findings import Finding
 from voiceloop.settings.config import Config
 
@@ -80,6 +80,11 @@ def test_what_voiceloop_warns_of_is_a_finding() -> None:
     found = told(dying.warns, dying.fine)
     assert marks(found) == [("warns", "ok"), ("0", "warning"), *FINE]
     assert found[1].text == "the GPU does not work"
+
+
+def test_of_too_many_warnings_the_first_are_kept() -> None:
+    _, *found = told(dying.shouts)
+    assert [one.text for one in found] == [f"warning {number}" for number in range(MOST_WARNINGS)]
 
 
 def test_where_no_check_can_begin_that_is_told_once() -> None:

@@ -39,7 +39,7 @@ minute."""
 TAIL_S = 5.0
 """Maximum seconds to wait for the exit status of a process that has closed its pipe."""
 MOST_WARNINGS = 1000
-"""Number of warnings that are kept of one check."""
+"""Maximum number of warnings that are kept of one check: the first ones."""
 COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
 """Width of the column of marks, in characters."""
@@ -132,7 +132,8 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     configure(case.config.threads)
-    warnings = BufferingHandler(MOST_WARNINGS)
+    warnings = BufferingHandler(MOST_WARNINGS + 1)  # if it were full, it would empty itself
+    warnings.addFilter(lambda record: len(warnings.buffer) < MOST_WARNINGS)
     warnings.addFilter(logging.Filter("voiceloop"))
     logging.basicConfig(handlers=[warnings], level=logging.WARNING)
     for name, check in checks.items():
