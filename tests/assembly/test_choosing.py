@@ -22,6 +22,7 @@ from voiceloop.assembly.choosing import (
     Choosing,
     advised,
     best_settings,
+    check_target,
     notes,
     settle,
     this_machine,
@@ -216,6 +217,21 @@ def test_without_models_of_its_own_it_says_what_to_start(tmp_path: Path) -> None
     file.write_text(ELSEWHERE.format(free_port()))
     with pytest.raises(RequestError, match="does not answer: start it"):
         settled(choosing([file]))
+
+
+def test_a_model_of_a_server_here_is_not_looked_for_among_ones_own(
+    pulled: Callable[..., ModelStore],
+) -> None:
+    pulled("mini")
+    with standing_in(ollama()) as server:
+        search = begin_search([server.port])
+        for name in ("llama3.2", "llama3.2:latest"):
+            with pytest.raises(ModelNotFound) as caught:
+                check_target(choosing(llm__target=name).settings, search)
+            assert caught.value.message == f"voiceloop has no model called '{name}', and Ollama has"
+            assert caught.value.hint.endswith(f"--llm-server ollama/{name}")
+        for name in ("smollm2-135m-instruct", "starter", "nosuch"):
+            check_target(choosing(llm__target=name).settings, search)
 
 
 def test_what_runs_here_is_told_once_it_is_known_and_only_to_whoever_has_none() -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_HEARS
 from voiceloop.catalog.command import pull_preset
+from voiceloop.catalog.names import NO_MODEL, find
 from voiceloop.catalog.pulled import (
     absent,
     best_pulled,
@@ -36,7 +37,7 @@ from voiceloop.languages import installed, missing
 from voiceloop.languages.voices import described
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
-from voiceloop.llm.remote.servers import NOWHERE, LocalServer, address, pick, read_asked
+from voiceloop.llm.remote.servers import NOWHERE, LocalServer, address, having, pick, read_asked
 from voiceloop.settings.config import Config, Given, given_in_settings
 from voiceloop.settings.flags import Command, written
 from voiceloop.settings.presets import BEST_FIRST, BEST_PULLED, STARTER, Machine
@@ -100,7 +101,8 @@ def settle(
 
     Raises ConfigError if the user named a server that does not run here. If it runs, a server needs
     a preset, or a recogniser and a voice that the user has named. Raises ModelNotFound without
-    them, since the starter's recogniser misunderstands people.
+    them, since the starter's recogniser misunderstands people, and where only a server that was
+    found has `llm.target`.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
@@ -115,6 +117,8 @@ def settle(
         notice.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
     _choose_preset(given, notice, store, machine, terminal() if ask == "terminal" else ask)
     settings, origins = settings_of(given)
+    if "llm.target" in given and notice.search:
+        check_target(settings, notice.search)
     if server and "preset" not in given and not {"asr", "tts"} <= named_sections(given):
         suits = (one for one in machine.recommended() if one is not STARTER)
         names = " ".join(wanted(next(suits, BEST_FIRST[-2]), given))
@@ -231,6 +235,21 @@ def _without_absent(
         notice.lines.append(f"{line}. Once it is back, the next start takes it{offered}")
         return own
     return given
+
+
+def check_target(settings: Config, search: Future[list[LocalServer]]) -> None:
+    """Raise ModelNotFound if voiceloop has no model called `llm.target`, and a server of this
+    machine has."""
+    name = settings.llm.target
+    try:
+        if settings.llm.engine == "speculative" and name not in NO_MODEL:
+            find(name, "llm", make=False)
+    except ModelNotFound as error:
+        if server := having(name, search.result()):
+            raise ModelNotFound(
+                f"voiceloop has no model called '{name}', and {server.name} has",
+                f"let {server.name} reply: --llm-server {server.id}/{name}",
+            ) from error
 
 
 def _choose_preset(
