@@ -1,4 +1,4 @@
-"""Signals that end a command: whatever comes, and however often, is Ctrl-C."""
+"""What belongs to the whole process: its switches, its threads, and the signals that end it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,143 @@ import soundfile
 
 from tests.server.serving import BY_ITSELF, Client, free_port, until
 from voiceloop.bundled import bundled
+from voiceloop.process import ENVIRONMENT, SPINS, available_cores
+
+pytestmark = pytest.mark.real
+
+# --- switches, which only commands set, in one place ---------------------------------------------
+
+EMBEDDED = """
+import gc, os
+import numpy, threadpoolctl, torch
+
+def switches():
+    pools = {pool["filepath"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+    attention = torch.backends.cuda.cudnn_sdp_enabled()
+    return dict(os.environ), gc.get_freeze_count(), attention, torch.get_num_threads(), pools
+
+before = switches()
+from voiceloop.settings.config import Config
+from voiceloop.assembly.loading import open_engines
+with open_engines(Config()) as engines:
+    reply = engines.llm.conversation().reply("Hello.", 0)
+    next(reply), next(reply)
+    *meanwhile, pools = switches()
+    assert tuple(meanwhile) == before[:-1], (before, meanwhile)
+    assert pools.items() >= before[-1].items(), (before, pools)
+"""
+CONFIGURED = """
+import gc, os
+from contextlib import nullcontext
+from voiceloop.process import ENVIRONMENT, configure, settled
+configure(0)
+with settled(nullcontext()):
+    assert gc.get_freeze_count()
+assert not gc.get_freeze_count()
+print(*(os.environ[name] for name in ("OMP_NUM_THREADS", *ENVIRONMENT)))
+"""
+
+
+def run(program: str, *words: str, **environ: str) -> str:
+    """Return what `program` prints, with nothing said about threads but in `environ`."""
+    names = {*ENVIRONMENT, "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}
+    plain = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, env=plain | environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_program_that_opens_engines_stays_as_it_is() -> None:
+    run(EMBEDDED)
+
+
+def test_a_command_sets_what_the_user_has_not() -> None:
+    said = dict.fromkeys((*ENVIRONMENT, "OMP_NUM_THREADS"), "7")
+    assert run(CONFIGURED, **said).split() == ["7"] * len(said)
+    threads, *others = run(CONFIGURED).split()
+    assert int(threads) >= 1 and others == ["1"] * len(ENVIRONMENT)
+
+
+# --- threads: small work has a share of the cores, large work all --------------------------------
+
+CORES = available_cores()
+SHARE = max(1, CORES // 2)
+WORK = """
+import sys
+from voiceloop.process import all_cores, bound_threads
+for _ in range(2):  # each engine that is loaded asks for it
+    bound_threads(int(sys.argv[1]))
+import torch
+told = [torch.get_num_threads()]
+try:
+    with all_cores():
+        told.append(torch.get_num_threads())
+        raise KeyError
+except KeyError:
+    told.append(torch.get_num_threads())
+print(*told)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "before", "expected"),
+    [
+        (0, {}, "", (SHARE, CORES, SHARE)),
+        (0, {}, "import torch", (SHARE, CORES, SHARE)),
+        (1, {}, "", (1, 1, 1)),
+        (CORES, {}, "import torch", (CORES, CORES, CORES)),
+        (0, {"OMP_NUM_THREADS": "1"}, "", (1, 1, 1)),
+        (2, {"OMP_NUM_THREADS": "1"}, "import torch", (1, 1, 1)),
+    ],
+)
+def test_threads_of_small_and_of_large_work(
+    asked: int, said: dict[str, str], before: str, expected: tuple[int, ...]
+) -> None:
+    told = run(f"{before}{WORK}", str(asked), **said)
+    assert tuple(map(int, told.split())) == expected
+
+
+BESIDE = """
+import threading
+from voiceloop.process import all_cores, bound_threads, small_work
+bound_threads(0)
+small_work()  # without torch there is nothing to do
+import torch
+def load():
+    torch.ones(1)
+    small_work()
+    told.append(torch.get_num_threads())
+    with all_cores():
+        told.append(torch.get_num_threads())
+told = []
+with all_cores():
+    thread = threading.Thread(target=load)
+    thread.start()
+    thread.join()
+    told.append(torch.get_num_threads())
+told.append(torch.get_num_threads())
+print(*told)
+"""
+
+
+def test_a_model_that_is_loaded_during_large_work_keeps_its_share() -> None:
+    assert tuple(map(int, run(BESIDE).split())) == (SHARE, CORES, CORES, SHARE)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [({}, SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "PASSIVE"}, None)],
+)
+def test_how_long_threads_wait_is_said_unless_the_user_has(
+    said: dict[str, str], expected: str | None
+) -> None:
+    program = "from voiceloop.process import bound_threads; bound_threads(0); import os; "
+    told = run(f"{program}print(os.environ.get('GOMP_SPINCOUNT'))", **said)
+    assert told.strip() == str(expected)
+
+
+# --- signals: whatever comes, and however often, is Ctrl-C ---------------------------------------
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 OTHERS = [signal.SIGTERM, signal.SIGHUP]
@@ -116,7 +253,6 @@ sys.exit(main())
 """
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("waits", WAITS)
 @pytest.mark.parametrize("number", ENDING)
 def test_each_does_what_ctrl_c_does(waits: str, number: signal.Signals) -> None:
@@ -129,7 +265,6 @@ def test_each_does_what_ctrl_c_does(waits: str, number: signal.Signals) -> None:
     assert complaint == "voiceloop: interrupted\n"
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("number", OTHERS)
 def test_who_does_not_hear_ctrl_c_hears_the_others(number: signal.Signals) -> None:
     with begun(["-c", PROGRAM, WAITS["in the middle of a task's work"]], deaf) as process:
@@ -149,7 +284,6 @@ def test_who_does_not_hear_ctrl_c_hears_the_others(number: signal.Signals) -> No
     assert complaint == "voiceloop: interrupted\n"
 
 
-@pytest.mark.real
 def test_what_is_to_outlive_its_terminal_does() -> None:
     def nohup() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -178,7 +312,6 @@ def kept(folder: Path) -> None:
     assert "traceEvents" in json.loads((folder / "t.json").read_text())
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(("number", "before"), [*zip(OTHERS, [hearing, deaf], strict=True)])
 def test_what_has_sounded_is_kept(
     tmp_path: Path, number: signal.Signals, before: Callable[[], None]
@@ -193,7 +326,6 @@ def test_what_has_sounded_is_kept(
     kept(tmp_path)
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("number", ENDING)
 def test_of_a_command_that_loads_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
     with begun(asking(tmp_path), folder=tmp_path) as process:
@@ -207,7 +339,6 @@ def test_of_a_command_that_loads_nothing_is_left(tmp_path: Path, number: signal.
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.real
 def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
     terminal, theirs = pty.openpty()
     program = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
@@ -230,7 +361,6 @@ def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
     kept(tmp_path)
 
 
-@pytest.mark.real
 def test_who_is_in_no_turn_leaves_at_once_and_who_is_at_its_end() -> None:
     port = free_port()
     words = ["-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
@@ -251,7 +381,6 @@ def test_who_is_in_no_turn_leaves_at_once_and_who_is_at_its_end() -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(
     ("first", "second"), [*((one, None) for one in ENDING), (signal.SIGTERM, signal.SIGTERM)]
 )
