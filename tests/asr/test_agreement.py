@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from random import Random
 
 import pytest
@@ -30,6 +32,25 @@ def texts(items: tuple[Word, ...]) -> list[str]:
 
 def keys(items: tuple[Word, ...] | list[Word]) -> list[str]:
     return [normalise(word.text) for word in items]
+
+
+def stands_for(said: Sequence[str], heard: Sequence[str]) -> int:
+    """The plain definition: how many words of `heard` stand for all of `said`."""
+
+    @cache
+    def distance(i: int, j: int) -> int:
+        if not i or not j:
+            return i + j
+        changed = distance(i - 1, j - 1) + (said[i - 1] != heard[j - 1])
+        return min(changed, distance(i - 1, j) + 1, distance(i, j - 1) + 1)
+
+    if list(said) == list(heard[: len(said)]):
+        return len(said)
+    alike = [heard[j - 1 : j] == said[-1:] for j in range(len(heard) + 1)]
+    costs = [
+        (distance(len(said), j), not alike[j], abs(j - len(said))) for j in range(len(heard) + 1)
+    ]
+    return costs.index(min(costs))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +103,30 @@ def test_a_hypothesis_that_spells_the_committed_words_otherwise_goes_on_after_th
     agreement.update(words("what is the"))
     agreement.update(words("what is the"))
     assert texts(agreement.update(words(hypothesis)).tentative) == tentative
+
+
+@given(hypothesis, hypothesis)
+def test_a_hypothesis_goes_on_after_the_words_that_stand_for_the_committed_ones(
+    said: list[str], heard: list[str]
+) -> None:
+    agreement = LocalAgreement()
+    agreement.update(words(said))
+    agreement.commit(len(said))
+    split = agreement.update(words(heard))
+    spoken, again = keys(words(said)), keys(words(heard))
+    position = max(stands_for(spoken, again), common_prefix(spoken, again))
+    assert texts(split.tentative) == heard[position:]
+    alike = spoken == again[:position]
+    assert split.cuts == (tuple(range(1, position + 1)) if alike else (position,))
+
+
+def test_committed_words_that_are_said_again_later_are_not_looked_for_there() -> None:
+    agreement = LocalAgreement()
+    agreement.update(words("set a timer for ten minutes"))
+    agreement.commit(6)
+    again = "and then set a timer for twenty minutes"
+    split = agreement.update(words(f"set the timer for ten minutes {again}"))
+    assert texts(split.tentative) == again.split()
 
 
 @given(hypothesis, hypothesis, st.data())

@@ -14,7 +14,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 from voiceloop.languages.language import is_hum
 from voiceloop.types import Word
@@ -108,17 +107,29 @@ class LocalAgreement:
         return frozen
 
     def _position(self, keys: Sequence[str]) -> int:
-        """Return how many of the first `keys` stand for the committed words. `keys` are the
-        normalised words of a hypothesis, which may spell some of the committed words differently,
-        lack some, or have others between them."""
+        """Return how many of the first `keys` stand for the committed words.
+
+        `keys` are the normalised words of a hypothesis. If they do not begin with the committed
+        words, the beginning of `keys` with the smallest edit distance to the committed words is
+        chosen. Among equal distances, a beginning that ends with the last committed word comes
+        first, and then the one that is nearest in length to the committed words.
+        """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):
             return len(said)
-        *common, _ = SequenceMatcher(None, said, keys, autojunk=False).get_matching_blocks()
-        if not common:
-            return min(len(said), len(keys))
-        after = len(said) - common[-1].a  # as many words as follow the last common one
-        return min(common[-1].b + after, len(keys))
+        distances = list(range(len(keys) + 1))
+        for row, word in enumerate(said):
+            diagonal, distances[0] = distances[0], row + 1
+            for column, key in enumerate(keys, start=1):
+                changed = diagonal + (word != key)
+                diagonal = distances[column]
+                distances[column] = min(changed, diagonal + 1, distances[column - 1] + 1)
+
+        def cost(position: int) -> tuple[int, bool, int]:
+            ends_alike = position > 0 and keys[position - 1] == said[-1]
+            return distances[position], not ends_alike, abs(position - len(said))
+
+        return min(range(len(keys) + 1), key=cost)
 
 
 class TranscriptBuffer:
