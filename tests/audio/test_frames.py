@@ -332,3 +332,12 @@ def test_of_all_others_the_mean_is_taken_to_the_last_bit(other: str) -> None:
     }[other]
     block = stereo(sound, right)
     assert np.array_equal(Mixer(16_000).feed(block), block.mean(axis=1, dtype=np.float32))
+
+
+def test_what_is_decided_changes_without_a_click() -> None:
+    # 110 Hz is not at zero where a step ends.
+    sound = (0.3 * np.sin(2 * np.pi * 110 * np.arange(32_000) / 16_000)).astype(np.float32)
+    right = np.concatenate((-sound[:16_000], sound[16_000:]))
+    found = Mixer(16_000).feed(stereo(sound, right))
+    assert np.abs(np.diff(found)).max() < 0.03
+    assert share(found[:16_000], sound[:16_000]) > 0.95 < share(found[16_000:], sound[16_000:])

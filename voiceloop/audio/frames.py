@@ -163,8 +163,8 @@ class Mixer:
         and their mean."""
         self._powers = np.zeros(3)
         """Remembered power of both channels and of their mean."""
-        self._selected = MEAN
-        """The selected channel: 0, 1 or `MEAN`."""
+        self._selected = self._previous = MEAN
+        """Selected channel now (`_selected`) and before this step (`_previous`): 0, 1 or `MEAN`."""
 
     def feed(self, block: Channels) -> Pcm:
         """Return `block` mixed into one channel."""
@@ -174,20 +174,23 @@ class Mixer:
         return np.concatenate([silence(0), *map(self._within, np.split(block, cuts))])
 
     def _within(self, block: Channels) -> Pcm:
-        """Mix the next frames of a step."""
+        """Mix the next frames of a step, with a linear fade from the previous selection to the
+        present one."""
         if self._at == self._step:
             self._decide()
         every = np.column_stack((block, block.mean(axis=1, dtype=np.float32))).astype(np.float64)
         self._sums += every.sum(axis=0), (every**2).sum(axis=0)
+        done = np.arange(self._at, self._at + len(block)) / self._step
         self._at += len(block)
-        return every[:, self._selected].astype(np.float32)
+        before, now = every[:, self._previous], every[:, self._selected]
+        return (before + done * (now - before)).astype(np.float32)
 
     def _decide(self) -> None:
         """Begin a step. Select the louder channel if the two have cancelled each other in the audio
         so far, and otherwise the mean."""
         sums, squares = self._sums / self._step
         self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
-        self._sums, self._at = np.zeros((2, 3)), 0
+        self._sums, self._at, self._previous = np.zeros((2, 3)), 0, self._selected
         *channels, mean = self._powers
         cancel = mean < min(channels) * (self.FAR if self._selected == MEAN else self.NEAR)
         if not cancel:
