@@ -106,6 +106,21 @@ def test_whoever_waits_gets_every_sample_at_once_in_any_chunking(
     assert np.array_equal(np.concatenate([silence(0), *pieces]), whole)
 
 
+@given(rates, rates, st.lists(st.integers(0, 500), min_size=1, max_size=4))
+def test_phases_one_by_one_give_what_all_at_once_do(
+    source: int, target: int, lengths: list[int]
+) -> None:
+    pcm = np.random.default_rng(0).standard_normal(sum(lengths)).astype(np.float32)
+
+    def resampled(few: int) -> Pcm:
+        live = LiveResampler(source, target)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("voiceloop.audio.frames.FEW_PHASES", few)
+            return np.concatenate([silence(0), *map(live.feed, chunks(pcm, lengths))])
+
+    assert np.allclose(resampled(0), resampled(1000), atol=1e-5)
+
+
 @given(st.integers(0, 500), st.integers(1, 100), st.sampled_from([0.0, 1e-7, 0.01, 1.0]))
 def test_levels_are_those_of_the_pieces(length: int, step: int, loud: float) -> None:
     pcm = (loud * np.random.default_rng(0).standard_normal(length)).astype(np.float32)
