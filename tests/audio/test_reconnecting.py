@@ -29,12 +29,17 @@ class Desk:
 
     def __init__(self) -> None:
         self.there = True
+        self.rate = RATE
+        """Rate of the devices that are opened from now on."""
         self.cards: dict[Kind, HandCard] = {}
         self.all: list[tuple[Kind, HandCard]] = []
         self.rates: list[int | None] = []
         self.notes: list[str] = []
         self.looks = 0
         """How often devices were looked for anew."""
+        self.busy = anyio.Event()
+        """An event for which the listener waits after each frame."""
+        self.busy.set()
 
     def open(
         self,
@@ -47,7 +52,7 @@ class Desk:
         """Open the device of this kind, if there is one."""
         if not self.there:
             raise DeviceError(f"there is no {kind}", "connect one")
-        card = HandCard(rate or RATE)
+        card = HandCard(rate or self.rate)
         self.cards[kind] = card
         self.all.append((kind, card))
         self.rates.append(rate)
@@ -80,15 +85,17 @@ async def talking(desk: Desk) -> AsyncGenerator[tuple[Soundcard, list[AudioFrame
             await anyio.sleep(0.01)
             for kind, card in desk.cards.items():
                 if card.state == "started":
+                    count = samples(FRAME_MS, round(card.samplerate))
                     _ = (
-                        card.play(FRAME)
+                        card.play(count)
                         if kind == "output"
-                        else card.record(np.ones(FRAME, np.float32))
+                        else card.record(np.ones(count, np.float32))
                     )
 
     async def listen() -> None:
         async for frame in own.microphone.frames():
-            frames.append(frame)  # noqa: PERF401  # the list is read meanwhile
+            frames.append(frame)
+            await desk.busy.wait()
 
     with own:
         own.start()
@@ -102,6 +109,13 @@ async def talking(desk: Desk) -> AsyncGenerator[tuple[Soundcard, list[AudioFrame
 def said(count: int) -> Pcm:
     """Samples that tell their own place, none of them silent."""
     return (np.arange(count) % 50_000 + 1).astype(np.float32)
+
+
+async def replug(desk: Desk, rate: int) -> None:
+    """Take the microphone away and connect another one, of this rate."""
+    desk.unplug("input")
+    desk.there, desk.rate = True, rate
+    await anyio.sleep(STALL_S + 3 * RETRY_S)
 
 
 async def speak(own: Soundcard, count: int) -> None:
@@ -167,3 +181,16 @@ async def test_what_is_cut_while_the_device_is_away_is_not_played_later() -> Non
         await anyio.sleep(2 * RETRY_S)
         assert len(desk.played()) <= round((AHEAD_S + 0.3) * RATE)
         assert own.speaker.due() <= anyio.current_time() + 0.1
+
+
+async def test_who_was_busy_during_the_change_hears_the_new_device_at_its_rate() -> None:
+    desk = Desk()
+    async with talking(desk) as (_, frames):
+        desk.busy = anyio.Event()
+        await replug(desk, 3 * RATE)
+        desk.busy.set()
+        await anyio.sleep(0.1)
+        before = len(frames)
+        await anyio.sleep(1.0)
+        assert len(frames) - before == pytest.approx(100, abs=2)
+        in_step(frames)

@@ -192,7 +192,7 @@ class SoundcardMicrophone(_Card):
         while True:
             plugged = self.plugged
             if not self.away:
-                async with aclosing(self._heard(framer)) as frames:
+                async with aclosing(self._heard(framer, plugged)) as frames:
                     async for frame in frames:
                         yield frame
                 self._lost(plugged)
@@ -203,8 +203,9 @@ class SoundcardMicrophone(_Card):
                     yield frame
                 await anyio.sleep_until(begun + (framer.position - first) / SPEECH_RATE)
 
-    async def _heard(self, framer: Framer) -> AsyncGenerator[AudioFrame, None]:
-        """Yield the frames of the open device until it is gone."""
+    async def _heard(self, framer: Framer, plugged: int) -> AsyncGenerator[AudioFrame, None]:
+        """Yield the frames of the open device, the one that was plugged in as number `plugged`,
+        until it is gone."""
         loop, filled = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._woken = False
@@ -217,14 +218,15 @@ class SoundcardMicrophone(_Card):
             while True:
                 with anyio.move_on_after(STALL_S):
                     await filled.wait()
-                if self.ended or self.away or not filled.is_set():
+                # Another device may be plugged in while the consumer is busy with a frame.
+                if self.ended or self.away or self.plugged != plugged or not filled.is_set():
                     return
                 filled.clear()
                 heard = resampler.feed(self._recorded())
                 for at in range(0, len(heard), framer.size):
                     for frame in framer.feed(heard[at : at + framer.size]):
                         yield frame
-                    if self._deaf_until > self._next:
+                    if self.plugged != plugged or self._deaf_until > self._next:
                         break
         finally:
             with self._lock:  # so that no callback wakes a loop that may have ended
