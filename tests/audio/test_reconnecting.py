@@ -194,3 +194,15 @@ async def test_who_was_busy_during_the_change_hears_the_new_device_at_its_rate()
         await anyio.sleep(1.0)
         assert len(frames) - before == pytest.approx(100, abs=2)
         in_step(frames)
+
+
+async def test_an_overlay_of_the_lost_device_does_not_sound_on_the_next_one() -> None:
+    desk = Desk()
+    async with talking(desk) as (own, _):
+        desk.unplug("output")
+        own.speaker.overlay(np.full(RATE, 0.5, np.float32))
+        await anyio.sleep(RETRY_S + 1)
+        desk.there = True
+        await anyio.sleep(3 * RETRY_S)
+        assert len(desk.notes) == 2
+        assert not len(desk.played())

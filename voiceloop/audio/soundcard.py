@@ -329,9 +329,12 @@ class SoundcardSpeaker(_Card):
         self._back = anyio.Event()
 
     def close(self) -> None:
-        """Give the device back. The samples that it has not taken wait for the next device."""
+        """Give the device back. The samples that it has not taken wait for the next device, and
+        those of the overlay are dropped."""
         super().close()
         self._broken = True
+        with self._lock:
+            self._overlay.drop(self._overlay.end)
 
     def __exit__(self, *error: object) -> None:
         if self._started and not self.ended and len(self._written):
