@@ -14,7 +14,7 @@ from voiceloop.audio.devices import AHEAD_S
 from voiceloop.audio.frames import FRAME_MS, samples
 from voiceloop.audio.portaudio import Callback, Kind
 from voiceloop.audio.reconnecting import RETRY_S, Soundcard
-from voiceloop.audio.soundcard import STALL_S
+from voiceloop.audio.soundcard import BACKLOG_S, STALL_S
 from voiceloop.errors import DeviceError
 from voiceloop.types import AudioFrame, Pcm
 
@@ -206,3 +206,19 @@ async def test_an_overlay_of_the_lost_device_does_not_sound_on_the_next_one() ->
         await anyio.sleep(3 * RETRY_S)
         assert len(desk.notes) == 2
         assert not len(desk.played())
+
+
+async def test_flaws_are_those_of_all_devices_in_seconds() -> None:
+    desk = Desk()
+    async with talking(desk) as (own, _):
+        assert own.flaws() == (0, 0)
+        for rate in (3 * RATE, RATE):
+            await anyio.sleep(0.1)
+            card = desk.cards["input"]
+            card.record(np.ones(round((BACKLOG_S + 2) * card.samplerate), np.float32))
+            card.record(np.ones(10, np.float32), overflow=True)
+            await anyio.sleep(0.1)
+            await replug(desk, rate)
+        lost_s, flaws = own.flaws()
+        assert lost_s == pytest.approx(2 + 2, abs=0.1)
+        assert flaws == 2

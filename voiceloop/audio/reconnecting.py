@@ -86,8 +86,7 @@ class Soundcard:
         """Return two totals. The first is the seconds of recorded audio that were lost because the
         machine was too busy. The second is how often a device itself lost samples or ran out of
         them."""
-        microphone, speaker = self.microphone, self.speaker
-        return microphone.lost / microphone.device_rate, microphone.overflows + speaker.underflows
+        return self.microphone.lost_s, self.microphone.overflows + self.speaker.underflows
 
     async def keep(self) -> None:
         """Run until cancelled: open lost devices again as soon as that is possible."""

@@ -151,8 +151,8 @@ class SoundcardMicrophone(_Card):
     ) -> None:
         """Open the default microphone, or the one that `open_stream` finds by the name `device`.
         `lose` is called when it has stopped working; if it is None, `frames` raises DeviceError."""
-        self.lost = 0
-        """Samples lost because the event loop was too busy, at the device's rate."""
+        self.lost_s = 0.0
+        """Seconds of audio lost because the event loop was too busy."""
         self.overflows = 0
         """How often the device itself lost samples. It does not say how many."""
         self._first = self._index = 0
@@ -253,7 +253,7 @@ class SoundcardMicrophone(_Card):
         expected, self._next = self._next, start + len(pcm)
         begin = min(max(expected, self._deaf_until), self._next)
         lost = max(0, start - begin)
-        self.lost += lost
+        self.lost_s += lost / self.device_rate
         return np.concatenate((silence(lost), pcm[max(0, begin - start) :]))
 
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
