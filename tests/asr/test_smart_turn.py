@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from transformers import WhisperFeatureExtractor
 
 from voiceloop.asr import smart_turn as module
@@ -81,10 +82,23 @@ def test_silence_breaks_nothing() -> None:
         assert np.isfinite(network.given).all()
 
 
+def without_inputs() -> bytes:
+    """A network that takes nothing."""
+    there = helper.make_tensor("there", TensorProto.FLOAT, [1], [0.5])
+    node = helper.make_node("Constant", [], ["found"], value=there)
+    found = helper.make_tensor_value_info("found", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([node], "none", [], [found])
+    network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return network.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a model", without_inputs()], ids=["no network", "no inputs"]
+)
 def test_a_model_that_cannot_be_read_or_found_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
 ) -> None:
-    (folder / FILE).write_bytes(b"not a model")
+    (folder / FILE).write_bytes(content)
     with pytest.raises(ModelCorrupt, match="cannot be read") as damaged:
         smart_turn(TurnConfig())
     assert "\n" not in damaged.value.message and NAME in damaged.value.hint

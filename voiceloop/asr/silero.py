@@ -106,21 +106,25 @@ def _session() -> Any:
     return open_network(path, "voice activity model", REINSTALL)
 
 
-def open_network(path: Path, name: str, hint: str) -> Any:
-    """Open a network that runs on one thread of the CPU. Raises ModelCorrupt, which calls the
-    network `name`."""
+def open_network(path: Path, name: str, hint: str, *, arena: bool = False) -> Any:
+    """Open a network that has inputs and runs on one thread of the CPU. With `arena`, onnxruntime
+    keeps memory from run to run. Raises ModelCorrupt, which calls the network `name`."""
     options = onnxruntime.SessionOptions()
     # A run takes so little time that more threads would only wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False
+    options.enable_cpu_mem_arena = arena
     options.log_severity_level = 4
+    corrupt = ModelCorrupt(f"the {name} {path} cannot be read", hint)
     try:
-        return onnxruntime.InferenceSession(
+        session = onnxruntime.InferenceSession(
             path, sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime's own exception types are private
-        raise ModelCorrupt(f"the {name} {path} cannot be read", hint) from error
+        raise corrupt from error
+    if not session.get_inputs():
+        raise corrupt
+    return session
 
 
 def silero(config: VadConfig) -> Vad:

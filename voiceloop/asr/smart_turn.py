@@ -70,4 +70,5 @@ def smart_turn(config: TurnConfig) -> TurnModel:
     """
     del config  # it sets lengths of silence, which the model does not decide
     path = find(NAME, "turn") / FILE
-    return SmartTurn(open_network(path, "model", f"fetch it again: voiceloop models pull {NAME}"))
+    hint = f"fetch it again: voiceloop models pull {NAME}"
+    return SmartTurn(open_network(path, "model", hint, arena=True))
