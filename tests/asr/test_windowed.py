@@ -440,6 +440,15 @@ def test_word_times_count_from_the_beginning_of_the_stream() -> None:
     assert (word.start, word.end) == (pytest.approx(2.225), pytest.approx(2.425))
 
 
+def test_a_result_that_was_not_asked_for_is_refused() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    job = turn.next_window()
+    assert job is not None
+    turn.accept(job, [])
+    with pytest.raises(ValueError, match="not running"):
+        turn.accept(job, [])
+
+
 def pause_after(turn: WindowedSession, text: str) -> int:
     """`text` is said, understood, and followed by 600 ms that need not be silent."""
     end = more(turn, 0, 400)

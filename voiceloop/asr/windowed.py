@@ -273,8 +273,10 @@ class WindowedSession:
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
         """Take the `words` of `job`, whose times count from the window's first sample, and return
-        the transcript. Words that nobody can say so fast are invented, and dropped."""
-        assert job is self._running, "one decode runs at a time"
+        the transcript. Words that nobody can say so fast are invented, and dropped. Raises
+        ValueError if `job` is not the one that runs."""
+        if job is not self._running:
+            raise ValueError("a result for a decode that is not running")
         self._running = None
         self._pace.end(self._window.end)
         if len(words) > 1 + WORDS_PER_S * len(job.pcm) / SPEECH_RATE:
