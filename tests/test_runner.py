@@ -186,6 +186,14 @@ async def test_an_error_in_a_step_reaches_the_consumer(runner: ModelThread) -> N
 
 
 @pytest.mark.anyio
+async def test_a_job_that_raises_stop_iteration_is_an_error_and_not_a_hang(
+    runner: ModelThread,
+) -> None:
+    with anyio.fail_after(5), pytest.raises(RuntimeError, match="StopIteration"):
+        await runner.call(partial(next, iter(())))
+
+
+@pytest.mark.anyio
 async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -> None:
     ran: list[str] = []
 

@@ -229,7 +229,7 @@ class ModelThread(Generic[M]):
                 if job.goes_on and outcome is not DONE:
                     after = job.priority.level
             except BaseException as error:  # raised in the caller, on the loop
-                outcome, deliver = error, job.done.set_exception
+                outcome, deliver = _deliverable(error), job.done.set_exception
             with self._changed:
                 # The loop cannot have ended while the caller still waits on it.
                 if not job.done.cancelled():
@@ -239,6 +239,15 @@ class ModelThread(Generic[M]):
 def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: object) -> None:
     if not done.cancelled():
         deliver(outcome)
+
+
+def _deliverable(error: BaseException) -> BaseException:
+    """Return `error`, or a RuntimeError for a StopIteration, which futures of asyncio refuse."""
+    if not isinstance(error, StopIteration):
+        return error
+    raised = RuntimeError("a job raised StopIteration")
+    raised.__cause__ = error
+    return raised
 
 
 async def run_on(runner: Runner | None, job: Callable[[], T]) -> T:
@@ -273,7 +282,7 @@ async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> 
             made = job()
         except BaseException as error:  # raised in the caller, unless that was cancelled
             with suppress(InvalidStateError):
-                done.set_exception(error)
+                done.set_exception(_deliverable(error))
             return
         try:
             done.set_result(made)

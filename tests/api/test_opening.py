@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,13 @@ async def test_cancelled_while_loading_it_returns_and_is_closed_later() -> None:
     assert not gate.closed.is_set()  # nobody waited for it
     gate.let.set()
     assert await anyio.to_thread.run_sync(gate.closed.wait, 30)
+
+
+async def test_loading_that_raises_stop_iteration_is_an_error_and_not_a_hang() -> None:
+    closed = list[object]()
+    with anyio.fail_after(5), pytest.raises(RuntimeError, match="StopIteration"):
+        await in_background(partial(next, iter(())), closed.append)
+    assert not closed and not own_threads()
 
 
 async def test_cancelled_while_models_load_no_thread_is_left() -> None:
