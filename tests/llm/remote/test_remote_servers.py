@@ -178,6 +178,15 @@ def test_to_warm_up_takes_no_more_than_the_first_of_a_reply(
     assert hung_up.wait(5)
 
 
+def test_to_warm_up_waits_until_the_server_has_loaded_its_model(
+    serve: Callable[..., Scripted],
+) -> None:
+    loading = refusing(503, {"error": {"code": 503, "message": "Loading model"}})
+    server = serve(loading, loading, loading, loading, saying("I"))
+    warm_llm(openai(settings(server)))
+    assert len(server.asked) == 5
+
+
 def test_what_a_server_refuses_is_found_out_while_it_is_loaded(
     serve: Callable[..., Scripted], caplog: pytest.LogCaptureFixture
 ) -> None:

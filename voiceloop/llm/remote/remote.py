@@ -82,14 +82,15 @@ class RemoteConversation(ChatConversation):
         super().rewrite(system, past, tools, required)
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token, and wait for its first data. Raises
-        RequestError, but not if the model spends that token on thinking."""
+        """Let the server load its model and begin a reply of one token, and wait for its first
+        data. Raises RequestError, but not if the model spends that token on thinking."""
         self._set_request(OPENING, 0)
         request = self._request(self._names(), most=1)
         try:
             with closing(self._server.ask(request, self._server.quirks)) as answer:
-                while answer.next() == []:
-                    pass
+                while (pieces := answer.next()) is not None:
+                    if not all(isinstance(piece, Loading) for piece in pieces):
+                        break
         except RequestError as failure:
             if failure.kind != "spent":
                 raise
