@@ -308,3 +308,11 @@ def test_what_is_not_there_is_told_with_what_to_do(make: Make, tmp_path: Path) -
     with pytest.raises(ConfigError) as caught:
         open_voice(make(speakers=("ann", "bob")), "anne")
     assert caught.value.hint == "did you mean 'ann'?"
+
+
+def test_a_speaker_is_asked_for_by_its_full_name(make: Make) -> None:
+    engine = open_voice(make(speakers=("ann", "bob")), "ann")
+    engine.check_voice("voice/bob")
+    with pytest.raises(ConfigError, match="no voice called 'bob'") as caught:
+        engine.check_voice("bob")
+    assert caught.value.hint == "did you mean 'voice/bob'?"

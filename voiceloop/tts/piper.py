@@ -27,6 +27,7 @@ from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.foreign import parsed
 from voiceloop.placement import MemoryPart
 from voiceloop.settings.config import TtsConfig
+from voiceloop.settings.schema import suggestion
 from voiceloop.tts.delivery import (
     TimedWords,
     deliver,
@@ -36,7 +37,7 @@ from voiceloop.tts.delivery import (
     windows,
     word_times,
 )
-from voiceloop.tts.errors import readable, require
+from voiceloop.tts.errors import readable
 from voiceloop.tts.espeak import espeak_ng, phonemes
 from voiceloop.tts.graphs import Opener, session, voice_part
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
@@ -287,7 +288,8 @@ def check_voice(config: TtsConfig) -> None:
 
 def _require(voice: str, own: Description, models: Mapping[str, Description]) -> None:
     if voice not in models:
-        require(voice, [*models, *own.speakers], f"piper {own.name}")
+        hint = suggestion(_named(own, voice), [*models, *own.speakers])
+        raise ConfigError(f"piper {own.name} has no voice called '{voice}'", hint)
 
 
 def _named(own: Description, voice: str) -> str:
