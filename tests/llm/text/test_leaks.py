@@ -52,6 +52,22 @@ def test_who_speaks_is_not_said_at_the_beginning(head: str) -> None:
     assert left(f"{head}As models go.") == "As models go."
 
 
+@given(st.lists(st.integers(1, 12), max_size=20))
+def test_a_thought_whose_marks_were_stripped_is_not_said(lengths: list[int]) -> None:
+    thought = "analysisThe user greets. A greeting back will do.assistantfinal"
+    for text, said in (
+        (f"{thought}Hello there.", "Hello there."),
+        ("analysis of it takes a while", "analysis of it takes a while"),
+        ("an apple", "an apple"),
+        ("analysisWithout an end", "analysisWithout an end"),
+    ):
+        pieces, at = list[str](), 0
+        for length in (*lengths, len(text)):
+            pieces.append(text[at : at + length])
+            at += length
+        assert left(*pieces) == said
+
+
 def test_marks_of_calls_and_thoughts_pass() -> None:
     meant = (*MARKS, "<|tool_calls_section_begin|>", "<｜tool▁calls▁begin｜>", "<|tool_call>")  # noqa: RUF001
     for mark in meant:

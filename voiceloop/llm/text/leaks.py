@@ -50,6 +50,11 @@ _LONGEST_OPENING = 1000
 """Maximum number of characters of such a text. A longer one is no longer looked at as a whole with
 each piece that comes."""
 _HELD = re.compile(rf"(?:{_PART})\Z")
+_THOUGHT, _FINAL = "analysis", "assistantfinal"
+"""What is left of the marks of gpt-oss around a thought if they were stripped: `analysisThe user …
+assistantfinalHello`."""
+_LONGEST_THOUGHT = 20_000
+"""Maximum number of characters of such a thought."""
 _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
 """A pattern of text that can only be the beginning of a token. Such text is removed if the reply
 ends with it."""
@@ -72,7 +77,8 @@ class Leaks:
             return ""
         self._text += text
         if not self._begun:
-            if len(self._text) <= _LONGEST_OPENING and _OPEN.fullmatch(self._text):
+            opens = len(self._text) <= _LONGEST_OPENING and _OPEN.fullmatch(self._text)
+            if opens or self._thinks():
                 return ""
             self._begin()
         return self._settle()
@@ -84,6 +90,19 @@ class Leaks:
         said, rest = self._settle(), self._text
         self._text = ""
         return said if _BROKEN.match(rest) else said + rest
+
+    def _thinks(self) -> bool:
+        """Return whether the text is, or may become, a thought without marks. Remove a thought that
+        has ended."""
+        text = self._text.lstrip()
+        if len(text) <= len(_THOUGHT):
+            return _THOUGHT.startswith(text)
+        if not text.startswith(_THOUGHT) or not text[len(_THOUGHT)].isupper():
+            return False
+        _, ended, said = text.partition(_FINAL)
+        if ended:
+            self._text = said
+        return not ended and len(text) < _LONGEST_THOUGHT
 
     def _begin(self) -> None:
         self._begun = True
