@@ -106,9 +106,16 @@ def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_a
     assert stream.feed(wire({"usage": {"prompt_tokens": 3}})) == []
 
 
-def test_half_of_a_character_becomes_what_can_be_said() -> None:
-    broken = read(b'data: {"choices": [{"delta": {"content": "a\\ud83d"}}]}\n\n', wire())
-    assert broken == [Text("a\ufffd")]
+@given(st.text(alphabet="a\U0001f44b\U0001d11e\u00e9", max_size=8))
+def test_halves_of_characters_become_whole_or_what_can_be_said(text: str) -> None:
+    def said(*halves: str) -> str:
+        event = 'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n'
+        pieces = read(*((event % half).encode() for half in halves), wire(chunk()))
+        return "".join(one.text for one in pieces if isinstance(one, Text))
+
+    assert said(*json.dumps(text)[1:-1].replace("\\u", " \\u").split(" ")) == text
+    assert said("a\\ud83d") == said("a", "\\ud83d") == "a\ufffd"
+    assert said("\\ud83d", "b", "\\udc4b") == "\ufffdb\ufffd"
 
 
 @pytest.mark.parametrize(

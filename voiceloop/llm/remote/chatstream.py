@@ -129,6 +129,9 @@ class ChatStream:
         self.over = False
         """Whether the stream has ended."""
         self._events = EventStream()
+        self._units = codecs.getincrementaldecoder("utf-16-le")("replace")
+        """Joins halves of surrogate pairs, which may come in two chunks. A single half becomes
+        U+FFFD."""
         self._begun = self._spoke = False
         """Whether any part of the reply has come, and whether text has come."""
         self._deltas = ToolCallDeltas()
@@ -202,12 +205,13 @@ class ChatStream:
             elif kind in ("text", "output_text", "refusal"):
                 for text in _texts(part):
                     self._spoke = True
-                    # JSON may contain single halves of surrogate pairs.
-                    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                    text = self._units.decode(text.encode("utf-16-le", "surrogatepass"))
                     yield from (Text(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
 
     def _ended(self, cut: bool = False, filtered: bool = False) -> Iterator[Piece]:
         self.finished = True
+        if half := self._units.decode(b"", final=True):
+            yield Text(half)
         yield from self._deltas.calls
         yield End(cut, filtered)
 
