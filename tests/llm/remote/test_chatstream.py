@@ -73,7 +73,7 @@ PIECES = [
 ]
 
 
-@given(st.data(), st.sampled_from(["\n", "\r\n"]))
+@given(st.data(), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_bytes_may_be_cut_anywhere(data: st.DataObject, end: str) -> None:
     raw = wire(*WHOLE, end=end)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=40)))
@@ -87,7 +87,7 @@ def test_comments_other_fields_and_data_in_several_lines_are_no_trouble() -> Non
         b"\xef\xbb\xbf: keep-alive\n\nevent: message\nid: 7\nretry: 10\n"
         b'data:{"choices": [{"delta":\ndata: {"content": "Hi"}}]}\n\n: more\n\n'
     )
-    for end in (b"\n", b"\r\n"):
+    for end in (b"\n", b"\r\n", b"\r"):
         ended = raw.replace(b"\n", end)
         assert read(ended) == [Text("Hi")]
         assert read(*(ended[at : at + 1] for at in range(len(ended)))) == [Text("Hi")]

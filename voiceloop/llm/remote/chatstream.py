@@ -274,7 +274,9 @@ class EventStream:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line = ""
+        self._line = self._last = ""
+        """The current line, and the last character of all. A line feed after a carriage return does
+        not end another line."""
         self._name, self._data, self._length = "", list[str](), 0
         """Name and data of the current event, and the number of characters in its data."""
         self._bytes = 0
@@ -285,11 +287,15 @@ class EventStream:
         self._bytes += len(block)
         if self._bytes > LONGEST_STREAM:
             raise Garbled("a reply without an end")
-        *lines, self._line = (self._line + self._decoder.decode(block)).split("\n")
+        text = self._decoder.decode(block)
+        ended, self._last = self._last, text[-1:] or self._last
+        text = text.removeprefix("\n") if ended == "\r" else text
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        *lines, self._line = (self._line + text).split("\n")
         if len(self._line) > LONGEST_LINE:
             raise Garbled("a line without an end")
         for line in lines:
-            if line := line.removesuffix("\r"):
+            if line:
                 self._take(line)
                 continue
             name, data = self._name, "\n".join(self._data)
