@@ -217,6 +217,16 @@ def test_content_may_come_in_parts(content: Any) -> None:
         assert "".join(one.text for one in said if isinstance(one, Text)) == "Yes."
 
 
+def test_a_call_in_the_older_form_is_a_call() -> None:
+    begun = {"name": "get_time", "arguments": ""}
+    pieces = [begun, {"arguments": '{"zone":'}, {"arguments": ' "UTC"}'}]
+    expected = [StreamedCall("", "get_time", '{"zone": "UTC"}')]
+    end = chunk("function_call", function_call=None)
+    assert read(wire(*(chunk(function_call=one) for one in pieces), end)) == expected
+    whole = {"content": None, "function_call": {"name": "get_time", "arguments": '{"zone": "UTC"}'}}
+    assert read(wire({"choices": [{"message": whole}]})) == expected
+
+
 def test_a_summary_behind_a_reply_is_not_said_again() -> None:
     end = {"choices": [{"delta": {}, "message": {"content": "Yes."}, "finish_reason": "stop"}]}
     assert read(wire(chunk(content="Yes."), end)) == [Text("Yes.")]

@@ -193,6 +193,9 @@ class ChatStream:
         if called := delta.get("tool_calls") or whole.get("tool_calls"):
             self._deltas.gather(called)
             given.append(Calling())
+        elif called := said.get("function_call"):  # the older form, for a single call
+            self._deltas.gather({"function": called})
+            given.append(Calling())
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
     def _said(self, content: object) -> Iterator[Piece]:
