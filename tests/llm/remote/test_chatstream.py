@@ -394,6 +394,8 @@ def test_two_calls_are_two_calls(first: dict[str, Any], second: dict[str, Any]) 
     ("deltas", "expected"),
     [
         ([delta(0, "x", BARE, '{"a"'), delta(0, BARE, "f", ": 1}")], [("x", "f", '{"a": 1}')]),
+        ([delta(0, "x", "get_", ""), delta(0, BARE, "time", "{}")], [("x", "get_time", "{}")]),
+        ([delta(0, "x", "get_", ""), delta(0, "x", "time", "{}")], [("x", "get_time", "{}")]),
         ([delta(0, "x", "f", "{}"), delta(0, BARE, BARE, '{"a": 1}')], [("x", "f", '{"a": 1}')]),
         ([delta(0, "x", "f", '{"a": 1}'), delta(0, BARE, BARE, "")], [("x", "f", '{"a": 1}')]),
         ([delta(0, "x", "f", '{"a"'), delta(0, "y", BARE, ": 1}")], [("x", "f", '{"a": 1}')]),

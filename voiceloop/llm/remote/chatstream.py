@@ -363,7 +363,9 @@ class ToolCallDeltas:
         if call is None or _begins_another(call, call_id, name, arguments):
             call = _OpenCall(index)
             self._open.append(call)
-        call.id, call.name = call.id or call_id, call.name or name
+        call.id = call.id or call_id
+        if name != call.name:
+            call.name += name
         if _is_whole(arguments) and _is_whole(call.arguments):
             call.arguments = arguments  # the server has sent the whole call again
         else:
@@ -372,10 +374,11 @@ class ToolCallDeltas:
 
 def _begins_another(call: _OpenCall, call_id: str, name: str, arguments: str) -> bool:
     """Return whether a delta begins a new call, although it has the index of `call` or none. Some
-    servers repeat the name in each delta, and some give all calls the same index."""
+    servers repeat the name in each delta or spread it over several, and some give all calls the
+    same index."""
     if not name or not call.name:
         return False
-    if name != call.name:
+    if name != call.name and (call.arguments or not call.id):
         return True
     if call_id and call.id:
         return call_id != call.id
