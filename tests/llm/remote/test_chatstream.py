@@ -253,6 +253,7 @@ WRONG: list[tuple[bytes, str]] = [
     (wire({"error": {"message": "it broke"}}), "it broke"),
     (wire({"error": "it broke"}), "it broke"),
     (wire({"errors": [{"message": "it broke"}]}), "it broke"),
+    (wire({"error_code": 50001, "text": "it broke"}), "it broke"),
     (wire({"object": "error", "message": "it broke", "code": 500}), "it broke"),
     (wire({"type": "error", "message": "it broke"}), "it broke"),
     (wire({"type": "BadRequestError", "message": "it broke"}), "it broke"),

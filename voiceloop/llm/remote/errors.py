@@ -19,7 +19,10 @@ from voiceloop.llm.remote.servers import USUAL, Address
 
 DEEPEST = 8
 """Maximum number of nested objects or lists in which a message is looked for."""
-SAYING = ("error", "errors", "message", "msg", "detail")
+SAYING = (
+    *("error", "errors", "message", "msg", "detail", "details", "description", "reason"),
+    *("error_message", "errorMessage", "error_msg", "error_description", "title", "text"),
+)
 """Keys of a response that may hold the error message. The first key with text is used."""
 NAMING = ("code", "type", "param", "loc")
 """Keys of a response that may hold the kind of error, or the parameter that it is about."""
