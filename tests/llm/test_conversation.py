@@ -648,9 +648,21 @@ def test_a_probability_is_not_told_of_another_text_of_the_same_length(workshop):
     length = len(conversation.ids)
     steps = conversation.prefill("b" * 80, 1)
     next(steps)
+    assert conversation.standing.end_probability is None
     steps.close()  # with a part of the text not computed yet
     assert len(conversation.ids) == length
     assert conversation.standing.end_probability is None
+
+
+def test_each_step_of_reading_tells_how_much_was_read(workshop):
+    conversation = workshop.conversation(workshop.decoder())
+    for read in (lambda: conversation.prefill("a" * 200, 1), conversation.catch_up):
+        told = list[int]()
+        for _ in read():
+            told.append(conversation.standing.tokens_read)
+            assert told[-1] == conversation.counters.prefilled
+        assert told[0] < conversation.standing.tokens_read, "it takes several steps"
+        exhaust(conversation.recite("b" * 200, 1, "c" * 200))
 
 
 # ---- several conversations over one pair of models

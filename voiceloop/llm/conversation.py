@@ -59,8 +59,8 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             self._history.read(text)
-            yield from self._decoder.read_opening()
-            yield from self._speculator.prefill(self._history.ids)
+            yield from self._noted(self._decoder.read_opening())
+            yield from self._noted(self._speculator.prefill(self._history.ids))
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         with self._held():
@@ -99,8 +99,8 @@ class SpeculativeConversation:
         """Compute the cache rows of all ids that the caches lack, such as those of a recited
         reply."""
         with self._held():
-            yield from self._decoder.read_opening()
-            yield from self._speculator.prefill(self.ids)
+            yield from self._noted(self._decoder.read_opening())
+            yield from self._noted(self._speculator.prefill(self.ids))
 
     def ahead(self, text: str, turn: int) -> Steps[int] | None:
         if self._history.call:
