@@ -260,7 +260,7 @@ def test_a_damaged_voice_is_one_clear_line(
     split_piper(make(), folder)
     whole = (folder / file).read_bytes()
     (folder / file).write_bytes(whole[: len(whole) // 2] if damage == b"cut" else damage)
-    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be loaded: ") as caught:
+    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be used: ") as caught:
         open_voice(folder)
     assert "\n" not in str(caught.value) and caught.value.hint
 
@@ -278,7 +278,7 @@ def test_a_damaged_voice_is_one_clear_line(
     ],
 )
 def test_a_description_that_is_none_is_one_clear_line(make: Make, said: dict[str, Any]) -> None:
-    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be loaded: "):
+    with pytest.raises(ModelCorrupt, match="the voice 'voice' cannot be used: "):
         open_voice(make(**said))
 
 
@@ -289,7 +289,7 @@ def test_a_voice_in_a_language_that_espeak_ng_lacks(make: Make) -> None:
 
 def test_phonemes_beyond_the_table_are_one_clear_line(make: Make) -> None:
     file = make(phoneme_id_map={symbol: [999] for symbol in SYMBOLS})
-    with pytest.raises(ModelCorrupt, match="cannot be loaded"):
+    with pytest.raises(ModelCorrupt, match="cannot be used"):
         say(open_voice(file), clause(SHORT))
 
 

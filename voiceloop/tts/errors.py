@@ -40,7 +40,7 @@ def readable(name: str) -> Iterator[None]:
 
 def corrupt(name: str, why: str) -> ModelCorrupt:
     """Return the error for a voice whose files are damaged."""
-    return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")
+    return ModelCorrupt(f"the voice '{name}' cannot be used: {why}", "download or copy it again")
 
 
 def first_line(error: BaseException) -> str:
