@@ -235,6 +235,16 @@ def test_vllm_tells_whether_the_turn_is_over(serve: Serve) -> None:
         assert "continue_final_message" not in asked
 
 
+@pytest.mark.parametrize("owner", ["sglang", "organization_owner"])
+def test_only_vllm_is_asked_to_continue_a_message(owner: str, serve: Serve) -> None:
+    server = serve(saying("Fine."), models=refusing(200, listing(["small"], owner)))
+    with talking(server) as conversation:
+        all_of(conversation.prefill("How are", 1))
+        done(server, 1)
+        assert not any("continue_final_message" in one for one in chats(server))
+        assert conversation.standing.end_probability is None
+
+
 @pytest.mark.parametrize(
     "answer", [{}, {"prompt": "x"}, {"prompt": 3}, [], {"error": "Unexpected endpoint"}]
 )

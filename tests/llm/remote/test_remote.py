@@ -524,6 +524,15 @@ def test_a_refused_effort_is_left_out_until_it_changes(serve: Callable[..., Scri
     assert server.asked[-1]["reasoning_effort"] == "low"
 
 
+def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scripted]) -> None:
+    server = serve(refusing(429, {}, Retry_After="1.5"), saying("Now."))
+    begun = time.monotonic()
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+    assert time.monotonic() - begun >= 1.5
+    server.plays = [refusing(429, {}, Retry_After="60"), saying("Now.")]
+    assert "left alone for 60 s" in failing(talk(server).reply("Hello", 1)).message
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_server_is_asked_again_after_a_while(
     serve: Callable[..., Scripted], status: int
