@@ -58,7 +58,7 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str
     """The name of the target for which the draft was trained, as the user gave it."""
     family: str
-    """The `fingerprint.family` of the target. The draft serves all files of this family."""
+    """The `loading.family` of the target. The draft serves all files of this family."""
     shape: DraftShape
     minutes: float = 0.0
     """The duration of the training, in minutes."""

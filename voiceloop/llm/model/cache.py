@@ -237,9 +237,8 @@ class SharedOpening:
     is the ids before the first exchange: the system prompt and the tools.
 
     Most conversations of an engine have the same opening, and it is far longer than what a user
-    says.
-    Only whole openings are compared. If parts were, a client could find out the instructions of
-    another client word by word, from the time that its own take.
+    says. Only whole openings are compared. If parts were, a client could find out the instructions
+    of another client word by word, from the time that its own take.
     """
 
     def __init__(self) -> None:
