@@ -224,6 +224,8 @@ def test_a_text_made_to_take_long_is_refused(text: str) -> None:
     ("text", "said"),
     [
         ('{"type": NaN}', "is not JSON"),
+        (f'{{"type": [{{"a": {10**30}}}]}}', f'number "{10**30}" is too large'),
+        (f'{{"type": {-(2**53) - 1}}}', "is too large"),
         ('{"type": 1e400}', "is not JSON"),
         (f'{{"type": {"9" * 5000}}}', "is not JSON"),
         ('{"type": "\\ud800"}', "is not JSON"),
@@ -240,6 +242,13 @@ def test_what_is_no_json_object_is_refused(text: str, said: str) -> None:
     error = refusal(text)
     assert said in error.message
     assert error.code == "invalid_json"
+
+
+def test_integers_that_javascript_holds_and_the_last_of_equal_keys_are_read() -> None:
+    assert parse_object(f'{{"a": 1, "b": {-(2**53)}, "a": {2**53}}}') == {
+        "a": 2**53,
+        "b": -(2**53),
+    }
 
 
 # --- audio ----------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ MAX_DEPTH = 32
 """Maximum number of levels of nested objects and lists in a message."""
 MAX_VALUES = 20_000
 """Maximum number of values in a message."""
+MAX_INTEGER = 2**53
+"""Largest absolute value of an integer. JavaScript does not represent larger ones exactly."""
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Maximum size of a binary message, in bytes. In base64 this audio would fill the longest text
 message."""
@@ -225,7 +227,19 @@ def parse_object(text: str) -> dict[str, Any]:
         raise refused(f"the message is not JSON: {error}", "send one JSON object") from None
     if not isinstance(value, dict):
         raise refused("the message is not a JSON object", "send one JSON object")
+    _check_integers(cast("dict[str, Any]", value))
     return cast("dict[str, Any]", value)
+
+
+def _check_integers(value: object) -> None:
+    """Raise ProtocolError if `value` is, or contains, an integer beyond `MAX_INTEGER`."""
+    if isinstance(value, dict):
+        value = list(cast("dict[str, object]", value).values())
+    if isinstance(value, list):
+        for one in cast("list[object]", value):
+            _check_integers(one)
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise refused(f"the number {shown(str(value))} is too large")
 
 
 def refused(message: str, hint: str = "") -> ProtocolError:
