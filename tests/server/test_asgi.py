@@ -18,6 +18,7 @@ import pytest
 
 from tests.fakes import Script
 from tests.server.serving import BY_ITSELF, Client, Serving, serving, to_wire
+from tests.server.session.test_connection import Wire
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.files import AudioFile
@@ -26,9 +27,11 @@ from voiceloop.engines import Engines
 from voiceloop.server.access.auth import Access
 from voiceloop.server.asgi import Application
 from voiceloop.server.port import Binding
+from voiceloop.server.resume.registry import SessionRegistry
 from voiceloop.server.resume.store import MemoryStore
-from voiceloop.server.routes import load
+from voiceloop.server.routes import HttpRequest, load
 from voiceloop.server.service import Service
+from voiceloop.server.session.connection import Connection
 from voiceloop.settings.config import Config
 
 pytestmark = pytest.mark.real
@@ -153,15 +156,18 @@ def test_nothing_of_the_process_is_changed() -> None:
     assert done.stdout.strip() == "[true, true, []]", done.stdout + done.stderr
 
 
-@asynccontextmanager
-async def scripted() -> AsyncGenerator[Application]:
+def scripted_service() -> Service:
     run, heard = InlineRunner, ScriptedAsr(Script([], 1.0))
     engines = Engines(
         ScriptedVad(), heard, run(), ScriptedLlm({}), run(), ScriptedTts(rate=24_000), run()
     )
     access, site = Access(Binding()), load(bundled("web"))
-    service = Service(nullcontext(engines), Config(), access, site, MemoryStore())
-    application = Application(lambda: service)
+    return Service(nullcontext(engines), Config(), access, site, MemoryStore())
+
+
+@asynccontextmanager
+async def scripted() -> AsyncGenerator[Application]:
+    application = Application(scripted_service)
     async with application.open():
         yield application
 
@@ -206,6 +212,31 @@ async def test_a_server_without_the_extension_closes_the_socket_of_who_is_refuse
         assert sent[0]["status"] == status
     else:
         assert [(one["type"], one["code"]) for one in sent] == [("websocket.close", 1008)]
+
+
+class Vanishing(Wire):
+    """A socket whose client may be gone."""
+
+    async def vanished(self) -> None:
+        await anyio.sleep_forever()
+
+
+@pytest.mark.anyio
+async def test_whoever_leaves_in_vain_is_no_longer_connected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def leave(registry: SessionRegistry, connection: Connection) -> bool:
+        raise OSError
+
+    monkeypatch.setattr(SessionRegistry, "leave", leave)
+    wire, service, ready = Vanishing(), scripted_service(), anyio.Event()
+    wire.hang_up()
+    async with service.open(ready.set):
+        await ready.wait()
+        headers = (("host", "localhost:8765"),)
+        with pytest.raises(OSError):
+            await service.serve(wire, HttpRequest("GET", "/v1/realtime", headers, "127.0.0.1"))
+        assert service.connections == 0
 
 
 @pytest.mark.anyio

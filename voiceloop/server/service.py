@@ -256,10 +256,12 @@ class Service:
                 tasks.cancel_scope.cancel()
         finally:
             may_return = False
-            with anyio.CancelScope(shield=True):
-                may_return = await registry.leave(connection)
-            self._connections.discard(connection)  # only now, since it lets `drain` return
-            self._wake()
+            try:
+                with anyio.CancelScope(shield=True):
+                    may_return = await registry.leave(connection)
+            finally:
+                self._connections.discard(connection)  # only now, since it lets `drain` return
+                self._wake()
             fields = {
                 "lasted_s": anyio.current_time() - begun,
                 "turns": connection.turns,
