@@ -197,6 +197,7 @@ async def test_while_the_store_fails_conversations_go_on_and_clients_are_told() 
         wire.say("session.update", session=asked)
         assert "the store of sessions fails" in (await wire.wait("error"))["error"]["message"]
         await answered(wire, "Hello")
+        assert len(wire.all("error")) == 1
         await answered(old, "Hello")
         assert "try again later" in refused(await come_back(server, shown))
         assert b"voiceloop_store_failures_total 0.0" not in server.metrics.render()[0]

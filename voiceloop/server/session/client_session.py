@@ -58,8 +58,8 @@ class Host(Protocol):
     def spent(self, written: float, read: float) -> None:
         """Charge tokens that the language model has written and read outside of turns."""
 
-    def changed(self) -> None:
-        """Take note that the client has changed what is kept of its session."""
+    def changed(self, event: client_events.ClientEvent) -> None:
+        """Take note that the client has changed what is kept of its session by `event`."""
 
     def confirm_token(self, event: client_events.TokenReceived) -> None:
         """Take note that the client has its newest token."""
@@ -216,7 +216,7 @@ class ClientSession:
         """Carry out an event of the client. Raises ProtocolError if that is not possible."""
         self._handlers[type(event)](event)
         if isinstance(event, EDITS):
-            self._host.changed()
+            self._host.changed(event)
 
     def _clear(self, event: client_events.InputAudioClear) -> None:
         self._buffer.clear()

@@ -348,13 +348,15 @@ class Connection(Host):
         self.charge(Kind.GENERATED, written)
         self.charge(Kind.PREFILL, read)
 
-    def changed(self) -> None:
-        """Have the session written to the store soon, since the client has changed it. Begin to
-        keep the session if the client asks for that."""
+    def changed(self, event: client_events.ClientEvent) -> None:
+        """Have the session written to the store soon, since the client has changed it by `event`.
+        Begin to keep the session if the client asks for that."""
         extensions = self.dialogue.settings.voiceloop
         self._outbox.binary = extensions.binary_audio
-        asks = extensions.resume and not self.kept.resumable
-        if asks and self.dialogue.kept is None:  # a kept conversation is opened again instead
+        # Only an update asks: if the store fails, further items cause no further errors.
+        asks = isinstance(event, client_events.SessionUpdate) and extensions.resume
+        # A kept conversation is opened again instead.
+        if asks and not self.kept.resumable and self.dialogue.kept is None:
             self.kept.resumable = True
             self._tasks.start_soon(self._keep)
         self.kept.changed()
