@@ -70,6 +70,7 @@ def test_whoever_starts_the_server_is_told_what_the_starter_cannot_do(server: Se
 def test_whoever_starts_it_twice_is_told_that_it_runs(server: Serving) -> None:
     with pytest.raises(DeviceError) as caught:
         check_port(Binding("localhost", server.port))
+    assert caught.value.message.endswith("of localhost: Address already in use")
     assert (
         f"voiceloop may already run: open http://localhost:{server.port}, or " in caught.value.hint
     )

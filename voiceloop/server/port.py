@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
 import socket
 import ssl
 import sys
@@ -106,7 +107,7 @@ def bound(binding: Binding) -> list[socket.socket]:
             )
             for family, *_, address in found:
                 try:
-                    own = socket.create_server(address[:2], family=family)
+                    own = socket.create_server(address, family=family)
                 except OSError as error:
                     # A name may have addresses of a family that this machine lacks.
                     if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
@@ -131,9 +132,11 @@ def no_port(binding: Binding, error: OSError) -> DeviceError:
     hint = "stop what listens there, or choose another with --port"
     if error.errno == errno.EADDRINUSE:
         hint = f"voiceloop may already run: open http://localhost:{binding.port}, or {hint}"
-    return DeviceError(
-        f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}", hint
-    )
+    # Python adds the address to the text of its sockets' errors; names have errors of their own.
+    why = error.strerror
+    if error.errno is not None and not isinstance(error, socket.gaierror):
+        why = os.strerror(error.errno)
+    return DeviceError(f"nothing can listen at port {binding.port} of {binding.host}: {why}", hint)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
