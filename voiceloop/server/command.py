@@ -206,7 +206,7 @@ def prepare_recordings(command: Serve) -> None:
 
 def _telemetry(command: Serve) -> Telemetry | None:
     """Return the telemetry that `command` asks for. Raises ConfigError if that is not possible."""
-    if not command.telemetry:
+    if not command.telemetry or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         return None
     try:
         from voiceloop.server.ops.telemetry import Telemetry

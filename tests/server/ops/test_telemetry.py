@@ -146,17 +146,22 @@ def test_the_end_does_not_wait_for_a_collector_that_is_stuck(tmp_path: Path) -> 
             thread.join()
 
 
+@pytest.mark.parametrize("exporter", ["otlp", "none"])
 def test_the_command_exports_if_it_is_told_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exporter: str
 ) -> None:
     with collecting(tmp_path) as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", exporter)
         with serving(tmp_path, "--telemetry") as server:
             with Client(server.url) as client:
                 client.wait("session.created")
                 client.update(output_modalities=["text"])
                 client.write("What is the capital of France?")
             assert server.stop() == 0
+        if exporter == "none":
+            assert not collector.roots()
+            return
         (root,) = collector.roots()
         assert root.resource["service.name"] == "voiceloop" and named(root, "chat")
         assert root.attributes["gen_ai.output.type"] == "text"
