@@ -125,6 +125,8 @@ def app(given: Mapping[str, str]) -> serve.Application:
         raise ConfigError("replicas are behind Ray's proxy", "give --behind-proxy, and a key")
     guarded(command)
     limits = command.settings.server
+    if not limits.store:
+        logger.warning("without server.store, clients of a replica that ends cannot resume")
     cpus, gpus = number(given, "cpus", 1), number(given, "gpus", 0)
     return VoiceReplica.options(  # pyright: ignore[reportUnknownMemberType]
         ray_actor_options={

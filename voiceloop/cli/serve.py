@@ -27,7 +27,7 @@ def serve(command: Serve) -> int:
     try:
         from voiceloop.cluster import run
     except ModuleNotFoundError as error:
-        hint = "pip install 'voiceloop[scale]'"
+        hint = "pip install 'voiceloop[scale,redis]'"
         raise ConfigError("--cluster needs Ray Serve", hint) from error
     # The replicas get the words of this command: they read the same files and settings.
     words = sys.argv[sys.argv.index("serve") + 1 :]
