@@ -116,7 +116,7 @@ packages:
 .cluster/installed: pyproject.toml constraints.txt tests/cluster/requirements.txt
 	@echo "installing Ray into .cluster (a few minutes)"
 	@$(PYTHON) -m venv .cluster
-	@.cluster/bin/pip --quiet --disable-pip-version-check install -c constraints.txt -e '.[scale]'
+	@.cluster/bin/pip --quiet --disable-pip-version-check install -c constraints.txt -e '.[scale,redis]'
 	@.cluster/bin/pip --quiet --disable-pip-version-check install -r tests/cluster/requirements.txt
 	@.cluster/bin/pip --quiet --disable-pip-version-check install --no-deps vllm==0.33.0
 	@touch $@
