@@ -199,6 +199,19 @@ async def test_a_client_that_does_not_read_is_waited_for_no_longer_than_said() -
         assert anyio.current_time() - begun == pytest.approx(GOODBYE_S)
 
 
+async def test_more_audio_than_may_wait_is_refused_and_the_session_goes_on() -> None:
+    async with server(audio_backlog_s=1.0) as own:
+        wire, _ = await own.connect()
+        wire.say("input_audio_buffer.append", audio=audio(1.1), event_id="much")
+        error = (await wire.wait("error"))["error"]
+        assert (error["code"], error["event_id"]) == ("rate_limit_exceeded", "much")
+        assert "1 s of audio wait to be recognised" in error["message"]
+        wire.say("input_audio_buffer.append", audio=audio(1.0))
+        wire.say("input_audio_buffer.clear")
+        await wire.wait("input_audio_buffer.cleared")
+        assert len(wire.all("error")) == 1
+
+
 async def test_who_is_a_little_ahead_is_read_later_and_who_is_far_ahead_is_told() -> None:
     async with server(audio_ahead_s=10.0) as own:
         wire, _ = await own.connect()
@@ -229,6 +242,21 @@ async def test_a_client_that_does_not_read_is_asked_no_more() -> None:
         wire.reads.set()
         await anyio.sleep(1)
         assert not wire.waiting
+
+
+async def test_who_does_not_read_for_more_than_a_minute_of_speech_is_given_up() -> None:
+    async with server() as own:
+        own.llm.replies = {"Lecture": (f"{STORY} ",) * 110}  # of more than 3 minutes
+        wire, _ = await own.connect()
+        await wire.wait("session.created")
+        write(wire, "Lecture")
+        wire.say("response.create")
+        await wire.wait("response.output_audio.delta")
+        wire.reads = anyio.Event()
+        await anyio.sleep(60)
+        assert wire.closed is None
+        await anyio.sleep(120)
+        assert wire.closed == (POLICY, "the client reads too slowly")
 
 
 async def test_nothing_but_nonsense_ends_it_and_one_good_message_is_enough_to_go_on() -> None:
@@ -326,6 +354,23 @@ async def test_who_leaves_in_the_middle_of_a_reply_finds_what_was_heard_of_it(
         assert heard.split() == words
         if not whole:
             assert len(words) * WORD_S == pytest.approx(seconds, abs=WORD_S)
+
+
+async def test_where_each_clause_begins_in_the_audio_is_told() -> None:
+    async with server() as own:
+        wire, _ = await own.connect()
+        await token(wire)
+        write(wire, "Tell me")
+        wire.say("response.create")
+        await wire.wait("response.done")
+        told, begins_s = wire.all("voiceloop.output.clause"), 0.0
+        assert len(told) > 1 and " ".join(one["text"].strip() for one in told) == STORY
+        for clause in told:
+            assert clause["audio_ms"] / 1000 == pytest.approx(begins_s, abs=0.01)
+            begins_s += len(clause["text"].split()) * WORD_S
+        deltas = wire.all("response.output_audio.delta")
+        sounds_s = sum(len(base64.b64decode(one["delta"])) for one in deltas) / 2 / WIRE_RATE
+        assert sounds_s == pytest.approx(begins_s, abs=0.1)
 
 
 async def test_a_session_that_waits_takes_nobodys_place() -> None:
