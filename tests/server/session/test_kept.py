@@ -140,6 +140,26 @@ def _of(role: str) -> Any:
     return lambda event: event["item"].get("role") == role
 
 
+def test_the_newest_page_has_it(server: Serving) -> None:
+    with opened(server, "one") as first:
+        first.write("Who is speaking?")
+        with opened(server, "one") as second:
+            until(lambda: first.closed is not None)
+            assert first.socket.close_code == 1008 and "another connection" in str(first.closed)
+            until(lambda: items(second) == [ASKED, ANSWERED])
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("", "the name is empty"), ("../a", "the name is a path"), (7, "be text")]
+)
+def test_a_name_that_is_none_is_refused(server: Serving, name: object, says: str) -> None:
+    with page(server) as client:
+        client.send(OPEN, name=name)
+        error = client.wait("error")["error"]
+        assert error["param"] == "name" and says in error["message"]
+        assert "conversation" not in settings(client)
+
+
 def test_what_another_process_has_is_not_taken(server: Serving, store: Path) -> None:
     with closing(ConversationStore(store, lambda text: None)) as mine:
         mine.claim("mine")
@@ -165,3 +185,22 @@ def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving)
     with Client(f"{server.url}?intent=transcription", origin=server.page) as client:
         client.send(OPEN, name="heard")
         assert "gives no responses" in client.wait("error")["error"]["message"]
+
+
+def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> None:
+    with opened(server, "before") as client:
+        client.write("Who is speaking?")
+    free(store, "before")
+    store.write_bytes(b"\x00no database" * 1000)
+    with opened(server, "new") as client:
+        error = client.wait("error")["error"]
+        assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
+        client.write("Who is speaking?")
+    free(store, "new")
+    assert len(record(store, "new").turns) == 1
+    store.unlink()
+    store.mkdir()
+    with page(server) as client:
+        client.send(OPEN, name="new")
+        assert "cannot be used" in client.wait("error")["error"]["message"]
+        client.write("Who is speaking?")
