@@ -114,6 +114,41 @@ def test_a_caller_is_understood_and_answered_in_the_formats_of_each_way(
     assert 300 + speech_ms / 2 < stopped < 300 + speech_ms + 1500
 
 
+def test_a_format_may_change_between_turns_and_holds_from_then_on(
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for into, out in (("audio/pcmu", "audio/pcma"), ("audio/pcm", "audio/pcmu")):
+        client.update(**formats(into, out))
+        since = len(client.events)
+        client.append(quiet(into, 300) + said(spoken_question(CAPITAL), into) + quiet(into, 1500))
+        done = client.wait("response.done", since=since)["response"]
+        completed = "conversation.item.input_audio_transcription.completed"
+        assert client.wait(completed, since=since)["transcript"] == CAPITAL
+        audio = heard(client, done["output"][0]["id"], since)
+        assert "paris" in understood(audio, out, tmp_path / "answer.wav", capsys)
+
+
+@pytest.mark.parametrize("kind", TELEPHONES)
+def test_what_is_cut_off_is_counted_in_milliseconds_of_the_format(
+    client: Client, kind: str
+) -> None:
+    client.update(**formats("audio/pcm", kind))
+    client.create(LONG)
+    client.send("response.create")
+    item = client.wait("response.output_audio.delta")["item_id"]
+    until(lambda: len(heard(client, item)) >= 8 * 1000)
+    client.send("response.cancel")
+    client.wait("response.done")
+    sent_ms = len(heard(client, item)) // 8
+    for asked, holds in ((10**6, sent_ms), (900, 900)):
+        since, fields = len(client.events), {"item_id": item, "content_index": 0}
+        client.send("conversation.item.truncate", audio_end_ms=asked, **fields)
+        assert client.wait("conversation.item.truncated", since=since)["audio_end_ms"] == holds
+    client.send("conversation.item.retrieve", item_id=item)
+    (part,) = client.wait("conversation.item.retrieved")["item"]["content"]
+    assert 0 < len(part["transcript"]) < 40
+
+
 @pytest.mark.parametrize("kind", RATES)
 def test_a_tenth_of_a_second_is_the_shortest_turn_in_every_format(
     client: Client, kind: str
