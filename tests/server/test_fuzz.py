@@ -22,15 +22,18 @@ from msgspec.structs import asdict
 from tests.server.hostile import (
     LAST,
     MESSAGES,
+    SOUNDS,
+    VALID,
     Message,
     create,
     event,
     listening,
     silence,
     speech,
+    text,
     update,
 )
-from tests.server.serving import PATIENCE_S, Client, Event, Serving, serving, until
+from tests.server.serving import PATIENCE_S, SHELLS, Client, Event, Serving, serving, until
 from voiceloop.errors import ProtocolError
 from voiceloop.settings.schema import hints_of
 from voiceloop.wire.server_events import Error
@@ -184,6 +187,13 @@ class Stranger(Client):
             assert error in others, (error, told)
         assert len(told) <= self.most_told
 
+    def rests(self) -> None:
+        """Every response that has begun ends, at the latest when it is cancelled."""
+        for one in self.all("response.created"):
+            name = one["response"]["id"]
+            self.send("response.cancel", response_id=name)
+            self.wait("response.done", where=lambda end, name=name: end["response"]["id"] == name)
+
     def is_heard(self) -> None:
         """All the audio that was sent has been heard, and the session has survived it."""
         name = f"barrier {next(self.numbers)}"
@@ -294,10 +304,42 @@ def test_whatever_is_sent_is_answered_and_hurts_nobody(server: Serving, count: i
     no_traceback(server)
 
 
-def test_with_narrow_limits_too(keys: Path) -> None:
+@pytest.mark.parametrize("shell", SHELLS)
+def test_with_narrow_limits_too(keys: Path, shell: str) -> None:
     with (
-        serving(keys.parent, "--api-key-file", str(keys), *NARROW) as server,
+        serving(keys.parent, "--api-key-file", str(keys), *NARROW, shell=shell) as server,
         witness(server) as asking,
     ):
         fuzz(server, asking, COUNT // 200)
-        no_traceback(server)
+    assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_response_to_valid_events_has_its_end(keys: Path, shell: str) -> None:
+    begun = 0
+
+    @settings(
+        max_examples=20,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
+    )
+    @given(
+        st.lists(VALID.map(text) | SOUNDS, min_size=BATCH, max_size=BATCH), st.sampled_from(MODES)
+    )
+    def is_answered(events: list[Message], mode: Mode) -> None:
+        nonlocal begun
+        with Stranger(server.url, mode) as stranger:
+            for one in events:
+                assert stranger.sends(one) is None
+            stranger.is_answered()
+            stranger.rests()
+            begun += len(stranger.all("response.created"))
+
+    with serving(keys.parent, "--api-key-file", str(keys), *WIDE, shell=shell) as server:
+        with witness(server):
+            is_answered()
+        assert begun > 20
+    assert "Traceback" not in server.log.read_text()
