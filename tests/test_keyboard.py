@@ -21,7 +21,7 @@ pytestmark = [
 PROGRAM = """
 import anyio, anyio.lowlevel
 from rich.console import Console
-from voiceloop import signals
+from voiceloop import process
 from voiceloop.view.keyboard import follow_job_control
 from voiceloop.view.keyboard import own_keyboard
 from voiceloop.view.views import LiveView
@@ -40,7 +40,7 @@ async def main(keyboard, live):
             assert key != "!", "as asked"
 
 keyboard, live = own_keyboard(), LiveView(Console())
-with signals.all_like_ctrl_c(), live, keyboard:
+with process.all_like_ctrl_c(), live, keyboard:
     anyio.run(main, keyboard, live)
 """
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.getcwd(), "TERM": "xterm"}
