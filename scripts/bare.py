@@ -24,6 +24,9 @@ class Struct:
     """A stand-in for `msgspec.Struct`: an object whose fields have defaults."""
 
     def __init_subclass__(cls, kw_only: bool = False, **_options: object) -> None:
+        for name, value in [*vars(cls).items()]:
+            if isinstance(value, dict) and name in cls.__annotations__:
+                setattr(cls, name, dataclasses.field(default_factory=dict))
         made: Any = dataclasses.dataclass(frozen=True, kw_only=kw_only)(cls)
         made.__struct_fields__ = tuple(field.name for field in dataclasses.fields(made))
 
@@ -72,6 +75,7 @@ def complete() -> list[str]:
     if "msgspec" in lacking:
         structs: Any = _empty("msgspec.structs")
         structs.replace, structs.fields = dataclasses.replace, dataclasses.fields
+        structs.asdict = vars
         known: Any = sys.modules["msgspec"]
         known.Struct, known.Meta, known.ValidationError = Struct, Meta, ValidationError
         known.field, known.convert = dataclasses.field, convert

@@ -10,8 +10,10 @@ import pytest
 
 from tests.llm.remote.chatservers import Real, real
 from tests.server.serving import Client, Serving, serving, until
-from tests.server.test_conversation import CAPITAL, LONG, TRANSCRIBED
+from tests.server.test_conversation import CAPITAL, LONG, TRANSCRIBED, client, speech
 from voiceloop.bundled import bundled
+
+__all__ = ["client", "speech"]
 
 pytestmark = pytest.mark.real
 

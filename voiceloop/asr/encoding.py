@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ctranslate2
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +25,7 @@ from voiceloop.process import all_cores
 from voiceloop.types import Pcm
 
 if TYPE_CHECKING:
+    import ctranslate2
     from faster_whisper import WhisperModel
 
 HOP = 160
@@ -185,4 +185,6 @@ class Encoding:
         features = self._log_mel(pcm, self._heard(pcm) if short else frames)
         with all_cores():
             states = (short or self._encoder)(features)
+        import ctranslate2  # here, since the features alone do not need it
+
         return ctranslate2.StorageView.from_array(states[None])
