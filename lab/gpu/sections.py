@@ -164,11 +164,12 @@ def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
     )
     gain = found["speedup_after_first_token"]
     mode = modes["speculative"]
+    accepted = "none drafted" if mode["acceptance"] is None else f"{mode['acceptance']:.2f}"
     yield at_least(
         f"{name}: speculative over plain",
         gain["measured"],
         GAIN,
-        f"{{:.2f}} times, {mode['tokens_per_s']:.0f} tokens/s; acceptance {mode['acceptance']:.2f},"
+        f"{{:.2f}} times, {mode['tokens_per_s']:.0f} tokens/s; acceptance {accepted},"
         f" {mode['tokens_per_round']:.2f} tokens a round",
     )
     if gain["predicted"] is not None:
