@@ -54,8 +54,8 @@ class DraftPolicy:
     """The factor by which the wait for a probe is longer where drafting is hopeless."""
     HOPELESS = 0.7
     """Drafting is hopeless where the best chain is expected to give less than this share of the
-    tokens that rounds without draft tokens give in the same time. Bad luck in a few rounds does not
-    lower the expectation as far."""
+    tokens that rounds without draft tokens give in the same time, even if the draft took none. Bad
+    luck in a few rounds does not lower the expectation as far."""
     RECHECK = 200
     """Number of rounds with draft tokens after which one round has none, to measure again how long
     a round without draft tokens takes."""
@@ -107,9 +107,10 @@ class DraftPolicy:
         if best or self._rounds_without < self.PROBE:
             return best
         probe, plain = self._kept(most, least=1), self._costs.target(1)
-        more = probe.depth * self._costs.step + self._costs.target(len(probe) + 1) - plain
-        expected = self._acceptances.totals(len(probe))[-1] * plain / (plain + more)
-        wait = self.PROBE * (self.SELDOM if expected < self.HOPELESS else 1)
+        verified = self._costs.target(len(probe) + 1)
+        more = probe.depth * self._costs.step + verified - plain
+        hopeless = self._acceptances.totals(len(probe))[-1] * plain < self.HOPELESS * verified
+        wait = self.PROBE * (self.SELDOM if hopeless else 1)
         return probe if self._rounds_without * plain >= wait * max(plain, more) else best
 
     def observe(
