@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path("voiceloop")
-CODE = 38_420
+CODE = 38_422
 """Maximum number of lines of code."""
 IMPORTS = 4_185
 """Maximum number of these lines that are imports."""
