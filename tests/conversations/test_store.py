@@ -353,6 +353,15 @@ def test_a_conversation_that_is_deleted_while_it_is_opened_begins_anew(
             other.delete("work")
 
 
+def test_nothing_else_is_deleted_where_a_conversation_has_just_been_replaced(path: Path) -> None:
+    write(path, a_turn(TURN))
+    with closing(OvertakenStore(path, print)) as store:
+        store.successor = "other"
+        with pytest.raises(VoiceloopError, match="no conversation is named 'work'"):
+            store.delete("work")
+        assert [outline.name for outline in store.outlines()] == ["other"]
+
+
 def test_the_lease_of_a_dead_process_is_taken_over(path: Path) -> None:
     write(path, a_turn(TURN))
     other = holder(path, "work")

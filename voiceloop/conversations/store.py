@@ -278,6 +278,8 @@ class ConversationStore:
         with closing(self._taken(number, name)):
             try:
                 with self.transaction():
+                    if self._found(name)[0] != number:
+                        raise VoiceloopError(f"'{name}' has just been begun anew", "try again")
                     self._stop_older()
                     yield
                 self.checkpoint()
