@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path("voiceloop")
-CODE = 38_422
+CODE = 38_424
 """Maximum number of lines of code."""
 IMPORTS = 4_185
 """Maximum number of these lines that are imports."""

@@ -33,8 +33,10 @@ def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, co
     is JSON for the model."""
     match name:
         case "get_time":
-            time = f"{known.now:%I:%M %p}".lstrip("0")
-            return _result(time=time, day=f"{known.now:%A}", date=f"{known.now:%B} {known.now.day}")
+            now, english = known.now, phrases_of("en")  # strftime would follow the locale
+            time = f"{now.hour % 12 or 12}:{now.minute:02} {'AM' if now.hour < 12 else 'PM'}"
+            day, month = english.weekday(now.weekday()), english.month(now.month)
+            return _result(time=time, day=day, date=f"{month} {now.day}")
         case "set_timer":
             return _set_timer(arguments, known, code)
         case "cancel_timer":

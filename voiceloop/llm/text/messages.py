@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.types import Tool, ToolCall
 
 Message = dict[str, Any]
@@ -125,12 +126,6 @@ def alternating(messages: Sequence[Message]) -> list[Message]:
 
 
 # strftime would write the names in the language of the program's locale.
-_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
-
-
 def told(system: str, now: datetime, place: str) -> str:
     """Return the system prompt `system` with the date and hour at which a conversation begins, and
     the user's place.
@@ -140,7 +135,8 @@ def told(system: str, now: datetime, place: str) -> str:
     """
     if not system:
         return ""
-    date = f"{_WEEKDAYS[now.weekday()]}, {now.day} {_MONTHS[now.month - 1]} {now.year}"
+    english = phrases_of("en")
+    date = f"{english.weekday(now.weekday())}, {now.day} {english.month(now.month)} {now.year}"
     hour = (now + timedelta(minutes=30)).hour
     began = f"The conversation began on {date}, {_part(hour)}, at about {hour % 12 or 12} o'clock."
     return f"{system} {began} The user is in {place}." if place else f"{system} {began}"
